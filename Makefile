@@ -38,7 +38,7 @@ test-full: ready
 	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist worksteal -m full
 
 accept: ready
-	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_forms.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py
 
 bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from open_token.replay import wires
-from open_token.replay.playing import Run
+from open_token.replay import protocols
+from open_token.replay.player import ReplaySession
 
 Json = dict[str, Any]
 Post = Callable[[str, Json], tuple[int, bytes]]
@@ -136,12 +136,14 @@ def over_http(port: int) -> Post:
     return lambda path, body: post(port, path, body)
 
 
-def in_process(run: Run) -> Post:
+def in_process(run: ReplaySession) -> Post:
     """To a run, without a connection."""
 
     def ask(path: str, body: Json) -> tuple[int, bytes]:
-        asked = wires.read(str(wires.wire_of(path)), json.loads(json.dumps(body)), path)
-        reply = wires.written(asked, run.ask(asked).answer)
+        asked = protocols.parse_request(
+            str(protocols.detect_protocol(path)), json.loads(json.dumps(body)), path
+        )
+        reply = protocols.render_response(asked, run.ask(asked).answer)
         return reply.status, reply.body
 
     return ask

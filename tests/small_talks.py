@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.model.document import Event, Note, Participant, Record
-from open_token.writers import form_of
+from open_token.writers import load_exchange_writer
 
 PEOPLE: list[Participant] = [
     {"actor_id": "u", "kind": "human", "name": "user"},
@@ -91,6 +91,6 @@ def record(*events: Any) -> Record:
 def written(to: str, *events: Any) -> tuple[Any, dict[str, Note]]:
     """What a form makes of these events, and its notes by their codes."""
     out = io.BytesIO()
-    length, notes = form_of(to).write(record(*events), None, out)
+    length, notes = load_exchange_writer(to).write(record(*events), None, out)
     assert length == len(out.getvalue())
     return msgspec.json.decode(out.getvalue()), {note.code: note for note in notes}

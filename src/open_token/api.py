@@ -20,7 +20,6 @@ from open_token.errors import InputError, UsageError
 from open_token.jsontools.timestamps import format_utc, from_epoch
 from open_token.model.document import Export, Found
 from open_token.options import ExportOptions
-from open_token.pages import KINDS
 from open_token.pipeline import BoundedBuffer, Receipt, read_record
 from open_token.pipeline import export as run_pipeline
 from open_token.registry import detect_format, load_reader, select_conversation
@@ -28,11 +27,11 @@ from open_token.registry import list_conversations as list_conversations
 from open_token.settings import Settings, load_settings, load_signing_settings
 from open_token.sources.source import Source
 from open_token.storage.files import local_key, read_if_there, whole_file
-from open_token.writers import FORMS
+from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
 
 if TYPE_CHECKING:
-    from open_token.comparing import Difference
-    from open_token.comparing.steps import Run
+    from open_token.comparison import Difference
+    from open_token.comparison.steps import Transcript
     from open_token.integrity.signatures.trust import Signer, Trust
     from open_token.integrity.verify import Verdict
 
@@ -77,7 +76,7 @@ def export_file(
     `to="html"`, `"markdown"` or `"brief"` writes a page for people instead of the document, `"atif"`
     or `"otel"` a file for other tools, which is built in memory.
     """
-    formats = (*KINDS, *FORMS)
+    formats = (*PAGE_FORMATS, *EXCHANGE_FORMATS)
     if to is not None and to not in formats:
         raise UsageError(
             "unknown output format",
@@ -162,7 +161,7 @@ def diff(
     everything but ids, times and counts; `ignore` takes JSON pointers into a step, such as
     `/arguments/timeout`.
     """
-    from open_token.comparing import check_level, compare
+    from open_token.comparison import check_level, compare
 
     check_level(level)
     left = _read_run(a, level, options)
@@ -171,11 +170,13 @@ def diff(
     return compare(left, right, names=names, level=level, ignore=ignore)
 
 
-def _read_run(given: str | Path | bytes | Export, level: str, options: Mapping[str, Any]) -> "Run":
-    from open_token.comparing.steps import run_of
+def _read_run(
+    given: str | Path | bytes | Export, level: str, options: Mapping[str, Any]
+) -> "Transcript":
+    from open_token.comparison.steps import build_transcript
 
     if isinstance(given, dict):
-        return run_of(given, level)
+        return build_transcript(given, level)
     context = load_context({**options, "mode": "ndjson", "pretty": False, "integrity": "none"})
     run, _ = read_steps(_open_source(given), context, None, level)
     return run
@@ -183,11 +184,11 @@ def _read_run(given: str | Path | bytes | Export, level: str, options: Mapping[s
 
 def read_steps(
     source: Source, context: Context, reader: str | None, level: str
-) -> tuple["Run", Receipt]:
+) -> tuple["Transcript", Receipt]:
     """Return the steps of a conversation as an export would show them, redacted alike."""
-    from open_token.comparing.steps import Recorder
+    from open_token.comparison.steps import TranscriptBuilder
 
-    recorder = Recorder(level)
+    recorder = TranscriptBuilder(level)
     too_long = InputError(
         "this conversation is too long to compare",
         where=source.name,
@@ -196,7 +197,7 @@ def read_steps(
     )
     discard = BoundedBuffer(MAX_DIFF_BYTES, too_long, keep=False)
     receipt = run_pipeline(source, discard, context, reader, recorder)
-    return recorder.heard(), receipt
+    return recorder.build_from_record(), receipt
 
 
 def _name_source(given: str | Path | bytes | Export) -> str:

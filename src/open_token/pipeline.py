@@ -21,12 +21,18 @@ from open_token.native.compression import (
     expand_event,
     expand_native,
 )
-from open_token.pages import CUT_TO_SIZE, page_of
 from open_token.passes import redact_with_check, select
 from open_token.passes.fit import fit_to_size, fit_unchanged_export
 from open_token.registry import Reader, detect_format, load_reader, require_one_conversation
 from open_token.sources.source import Source
-from open_token.writers import FORMS, Writer, form_of, writer_for
+from open_token.writers import (
+    EXCHANGE_FORMATS,
+    SIZED_PAGE_FORMAT,
+    Writer,
+    create_writer,
+    load_exchange_writer,
+    load_page_writer,
+)
 
 # Formats of other tools are built in memory.
 MAX_BUFFERED = 256 << 20
@@ -75,11 +81,11 @@ def export(
     max_bytes = options.max_bytes
     if context.screen.allowed:
         context = replace(context, source=str(source.path or source.name))
-    if to == CUT_TO_SIZE:
+    if to == SIZED_PAGE_FORMAT:
         context = replace(context, options=options.changed(max_bytes=None))
     reader = reader or detect_format(source)
     require_one_conversation(source, reader)
-    writer = writer_for(options.mode, options.pretty)
+    writer = create_writer(options.mode, options.pretty)
 
     original = read_record(source, context, reader)
     record = select(original, context)
@@ -100,12 +106,14 @@ def export(
     if to is None:
         return _write(record, out, writer, hasher, reader, post_check)
     # Other formats show what the export would hold, so it is checked and hashed, but not stored.
-    discard = BoundedBuffer(MAX_BUFFERED if to in FORMS else None, _too_long(to), keep=False)
+    discard = BoundedBuffer(
+        MAX_BUFFERED if to in EXCHANGE_FORMATS else None, _too_long(to), keep=False
+    )
     receipt = _write(record, discard, writer, hasher, reader, post_check)
-    if to in FORMS:
-        written, losses = form_of(to).write(record, receipt.integrity, out)
+    if to in EXCHANGE_FORMATS:
+        written, losses = load_exchange_writer(to).write(record, receipt.integrity, out)
         return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
-    written = page_of(to).write(record, receipt.integrity, out, max_bytes)
+    written = load_page_writer(to).write(record, receipt.integrity, out, max_bytes)
     return msgspec.structs.replace(receipt, bytes=written)
 
 

@@ -39,7 +39,7 @@ def test_two_runs_of_two_agents(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", CLAUDE, CODEX]) == 1
     out, err = capsys.readouterr()
     assert out.startswith(
-        "Same start for 5 steps, 2 of them in other words, then they part at step 6 of A and 4 of B: "
+        "Same start for 5 steps, 2 of them worded differently, then they diverge at step 6 of A and 4 of B: "
     )
     assert "    4     3  = Read     tides.py" in out
     assert "          4  + exec_command git log" in out
@@ -51,7 +51,7 @@ def test_two_runs_of_two_agents(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_same_is_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", CLAUDE, CLAUDE]) == 0
     assert capsys.readouterr().out.startswith(
-        "Same: 8 steps, equal but for ids, times and counts.\n"
+        "Same: 8 steps, equal except for ids, times and counts.\n"
     )
 
 

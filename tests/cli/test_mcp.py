@@ -76,7 +76,8 @@ def test_a_folder_that_cannot_be(home: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
-    mcp = pytest.importorskip("mcp")
+    pytest.importorskip("mcp.types")
+    import mcp
 
     async def use() -> None:
         started = mcp.StdioServerParameters(

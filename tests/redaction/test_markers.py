@@ -10,7 +10,6 @@ import pytest
 import open_token
 from linear import grows_no_faster
 from open_token.native.fidelity import ExportObserver
-from open_token.pages._escaped import escaped
 from open_token.passes.truncate_cuts import GAP, HEAD, cut_text
 from open_token.redaction.marker_factory import (
     MarkerNumbering,
@@ -29,8 +28,9 @@ from open_token.redaction.markers import (
     strip_marker_hashes,
 )
 from open_token.redaction.masker import find_lines_near_markers
-from open_token.replay.sameness import Sameness
+from open_token.replay.equivalence import Equivalence
 from open_token.validation.events import check_marks
+from open_token.writers.escape import escape_html
 
 KEY = bytes(range(32))
 VALUE = "hunter2" + "x9Q"
@@ -119,7 +119,7 @@ def test_validation_accepts_it() -> None:
 
 
 def test_replay_takes_it_for_any_text() -> None:
-    sameness = Sameness()
+    sameness = Equivalence()
     assert sameness.prompts(f"login with {ACME} now", "login with hunter2 now")
     assert not sameness.prompts("login with [REDACTED:x] now", "login with hunter2 now")
 
@@ -136,8 +136,8 @@ def test_fidelity_takes_it_for_any_text() -> None:
 
 
 def test_the_page_highlights_it() -> None:
-    assert escaped(f"key {ACME}") == f'key <mark title="redacted: Acme.Key">{ACME}</mark>'
-    assert escaped("key [REDACTED:Acme.Key:0A]") == "key [REDACTED:Acme.Key:0A]"
+    assert escape_html(f"key {ACME}") == f'key <mark title="redacted: Acme.Key">{ACME}</mark>'
+    assert escape_html("key [REDACTED:Acme.Key:0A]") == "key [REDACTED:Acme.Key:0A]"
 
 
 def test_no_other_module_has_a_grammar() -> None:

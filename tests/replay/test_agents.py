@@ -1,17 +1,17 @@
-"""How each agent is led to this machine."""
+"""How each agent is configured to use this machine."""
 
 import json
 import shlex
 import tomllib
 from itertools import pairwise
 
-from open_token.replay.agents import settings, variables
+from open_token.replay.agents import build_environment, build_settings
 
 URL = "http://127.0.0.1:9"
 
 
 def test_every_variable_leads_here() -> None:
-    found = variables(URL, None)
+    found = build_environment(URL, None)
     for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPEN_TOKEN_REPLAY_URL"):
         assert found[name] == URL
     for name in ("OPENAI_BASE_URL", "COPILOT_PROVIDER_BASE_URL"):
@@ -22,13 +22,13 @@ def test_every_variable_leads_here() -> None:
 
 
 def test_those_of_one_agent_alone() -> None:
-    found = variables(URL, "gemini-cli")
+    found = build_environment(URL, "gemini-cli")
     assert "GEMINI_API_KEY" in found
     assert "ANTHROPIC_BASE_URL" not in found
 
 
-def test_the_words_of_codex_are_settings() -> None:
-    words = shlex.split(settings(URL)["codex"].command)
+def test_codex_options_are_settings() -> None:
+    words = shlex.split(build_settings(URL)["codex"].command)
     told = [word for before, word in pairwise(words) if before == "-c"]
     assert told[0] == "model_provider=replay"
     provider = tomllib.loads(told[1])["model_providers"]["replay"]

@@ -1,4 +1,4 @@
-"""The provider on loopback: every wire, streamed and not, and clients that are rude."""
+"""The provider on loopback: all protocols, streaming, and misbehaving clients."""
 
 import contextlib
 import gzip
@@ -17,9 +17,9 @@ from open_token.api import export
 from open_token.errors import OpenTokenError
 from open_token.replay import endpoint as module
 from open_token.replay.endpoint import Endpoint
-from open_token.replay.playing import Rules, Run, Verdict
-from open_token.replay.recording import recording_of
-from open_token.replay.report import report_of
+from open_token.replay.player import ReplayRules, ReplaySession, Verdict
+from open_token.replay.recording import build_recording
+from open_token.replay.report import build_report
 from replay_clients import WIRES, over_http, played, post
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
@@ -38,9 +38,11 @@ def the_talk() -> Any:
 
 
 @contextlib.contextmanager
-def listening(talk: Any, rules: Rules | None = None) -> Iterator[Endpoint]:
+def listening(talk: Any, rules: ReplayRules | None = None) -> Iterator[Endpoint]:
     verdicts: list[Verdict] = []
-    endpoint = Endpoint(Run(recording_of(talk), rules or Rules()), 0, verdicts.append)
+    endpoint = Endpoint(
+        ReplaySession(build_recording(talk), rules or ReplayRules()), 0, verdicts.append
+    )
     with endpoint.serving(0.01):
         yield endpoint
 
@@ -60,7 +62,7 @@ def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, strea
         assert played(over_http(endpoint.server_address[1]), talk, wire, stream=stream) == 0
         if path.stem != "open_token":
             assert endpoint.finished.wait(60)
-        report = report_of(endpoint.run, str)
+        report = build_report(endpoint.session, str)
     subagents = {"open_token": 2}.get(path.stem, 0)
     assert (report.missed, report.repeated, report.aside) == (0, 0, 0)
     assert report.served == report.steps - subagents
@@ -68,7 +70,7 @@ def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, strea
 
 
 @pytest.mark.parametrize("path", [wire.request([], [], False)[0] for wire in WIRES.values()])
-def test_a_miss_is_an_error_in_the_form_of_its_wire(path: str, port: int) -> None:
+def test_a_miss_is_an_error_in_the_form_of_its_protocol(path: str, port: int) -> None:
     tools = {"tools": [{"name": "x", "functionDeclarations": [{"name": "x"}]}]}
     asked = {
         "messages": [{"role": "user", "content": "Hi"}],
@@ -78,7 +80,7 @@ def test_a_miss_is_an_error_in_the_form_of_its_wire(path: str, port: int) -> Non
     status, body = post(port, path, {**asked, **tools})
     assert status == 400
     told = json.loads(body)
-    assert "step 1 of 4 was expected" in told["error"]["message"]
+    assert "expected step 1 of 4" in told["error"]["message"]
     assert "Gull Rock" not in body.decode()
     if "messages" in path:
         assert told["type"] == "error"
@@ -190,7 +192,7 @@ def test_a_body_in_chunks_and_in_gzip(port: int) -> None:
 
 
 def test_what_unpacks_to_too_much(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 10_000)
+    monkeypatch.setattr(module, "MAX_REQUEST_BYTES", 10_000)
     bomb = gzip.compress(b" " * 1_000_000)
     assert post(port, "/v1/chat/completions", bomb, {**PLAIN, "Content-Encoding": "gzip"})[0] == 413
     assert post(port, "/v1/chat/completions", b" " * 10_001)[0] == 413
@@ -210,7 +212,7 @@ def test_other_questions(port: int) -> None:
 
 
 def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECTIONS", 2)
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 2)
     with listening(the_talk()) as endpoint:
         address = ("127.0.0.1", endpoint.server_address[1])
         waiting = [socket.create_connection(address, 60) for _ in range(2)]
@@ -221,7 +223,7 @@ def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST", 0.0)
+    monkeypatch.setattr(module, "MAX_CONNECTION_SECONDS", 0.0)
     with listening(the_talk()) as endpoint:
         connection = socket.create_connection(("127.0.0.1", endpoint.server_address[1]), 60)
         assert connection.recv(1) == b""
@@ -229,7 +231,7 @@ def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_port_that_is_taken() -> None:
-    run = Run(recording_of(the_talk()), Rules())
+    run = ReplaySession(build_recording(the_talk()), ReplayRules())
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(OpenTokenError, match="cannot listen on port"),

@@ -1,22 +1,24 @@
-"""Where a request differs from what a recorded answer was an answer to."""
+"""Differences between a request and a recorded step."""
 
 import pytest
 
-from open_token.replay.asked import Asked, Got, Item, Made, Said, Tool
-from open_token.replay.matching import difference, follows
+from open_token.replay.equivalence import Equivalence
+from open_token.replay.matching import find_difference, follows_step
 from open_token.replay.recording import Call, Result, Step
-from open_token.replay.sameness import Sameness
+from open_token.replay.requests import Item, Message, ModelRequest, Tool, ToolCall, ToolResult
 
 LOOK, READ = Call("1", "ls", {"path": "."}), Call("2", "cat", {"path": "a"})
 FIRST = Step(1, 1, "", ["Go"], [], [], ["I look.", LOOK, READ])
 SECOND = Step(2, 5, "", [], [], [Result(LOOK, "a\nb"), Result(READ, "words")], ["Done."], FIRST)
-MADE = [Made("1", "ls", {"path": "."}), Made("2", "cat", {"path": "a"})]
-GOT = [Got("1", "", "a\nb"), Got("2", "", "words")]
+MADE = [ToolCall("1", "ls", {"path": "."}), ToolCall("2", "cat", {"path": "a"})]
+GOT = [ToolResult("1", "", "a\nb"), ToolResult("2", "", "words")]
 TOOLS = [Tool("ls", {}), Tool("cat", {})]
 
 
-def asked(*items: Item) -> Asked:
-    return Asked("chat", "m", False, [Said("user", "Go"), Said("model", "I look."), *items], TOOLS)
+def asked(*items: Item) -> ModelRequest:
+    return ModelRequest(
+        "chat", "m", False, [Message("user", "Go"), Message("model", "I look."), *items], TOOLS
+    )
 
 
 @pytest.mark.parametrize(
@@ -25,46 +27,50 @@ def asked(*items: Item) -> Asked:
         [*MADE, *GOT],
         [*MADE, *GOT[::-1]],
         [MADE[0], GOT[0], MADE[1], GOT[1]],
-        [*MADE, *GOT, Said("user", "<system-reminder>x</system-reminder>")],
+        [*MADE, *GOT, Message("user", "<system-reminder>x</system-reminder>")],
         [
-            Made("", "ls", {"path": "."}),
-            Made("", "cat", {"path": "a"}),
-            Got("", "ls", "a\nb"),
-            Got("", "cat", "words"),
+            ToolCall("", "ls", {"path": "."}),
+            ToolCall("", "cat", {"path": "a"}),
+            ToolResult("", "ls", "a\nb"),
+            ToolResult("", "cat", "words"),
         ],
         [
-            Made("7", "ls", {"path": "."}),
-            Made("8", "cat", {"path": "a"}),
-            Got("7", "", "a\nb"),
-            Got("8", "", "words"),
+            ToolCall("7", "ls", {"path": "."}),
+            ToolCall("8", "cat", {"path": "a"}),
+            ToolResult("7", "", "a\nb"),
+            ToolResult("8", "", "words"),
         ],
     ],
 )
 def test_the_same(items: list[Item]) -> None:
-    assert difference(SECOND, asked(*items), Sameness()) is None
-    assert follows(SECOND, asked(*MADE, *GOT))
+    assert find_difference(SECOND, asked(*items), Equivalence()) is None
+    assert follows_step(SECOND, asked(*MADE, *GOT))
 
 
 @pytest.mark.parametrize(
     ("items", "where", "given"),
     [
-        ([*MADE, GOT[0], Got("2", "", "other")], "the result of cat", "other"),
+        ([*MADE, GOT[0], ToolResult("2", "", "other")], "the result of cat", "other"),
         ([*MADE, GOT[0]], "the result of cat", ""),
-        ([*MADE, Said("user", "Stop")], "the result of ls", ""),
-        ([MADE[0], Made("2", "cat", {"path": "b"}), *GOT], "the arguments of cat", '{"path":"b"}'),
-        ([MADE[0], Made("2", "dog", {"path": "a"}), *GOT], "the call of cat", "dog"),
-        ([*MADE, *GOT, Said("model", "Hm."), Said("user", "Go")], "the result of ls", ""),
+        ([*MADE, Message("user", "Stop")], "the result of ls", ""),
+        (
+            [MADE[0], ToolCall("2", "cat", {"path": "b"}), *GOT],
+            "the arguments of cat",
+            '{"path":"b"}',
+        ),
+        ([MADE[0], ToolCall("2", "dog", {"path": "a"}), *GOT], "the call of cat", "dog"),
+        ([*MADE, *GOT, Message("model", "Hm."), Message("user", "Go")], "the result of ls", ""),
     ],
 )
 def test_where_it_differs(items: list[Item], where: str, given: str) -> None:
-    found = difference(SECOND, asked(*items), Sameness())
+    found = find_difference(SECOND, asked(*items), Equivalence())
     assert found is not None
     assert (found.where, found.given) == (where, given)
 
 
 def test_a_result_where_none_was() -> None:
-    found = difference(
-        FIRST, Asked("chat", "m", False, [*MADE, *GOT, Said("user", "Go")]), Sameness()
+    found = find_difference(
+        FIRST, ModelRequest("chat", "m", False, [*MADE, *GOT, Message("user", "Go")]), Equivalence()
     )
     assert found is not None
     assert found.where == "a result that was not recorded"
@@ -72,14 +78,14 @@ def test_a_result_where_none_was() -> None:
 
 def test_a_result_that_the_record_lacks_may_be_anything() -> None:
     step = Step(2, 5, "", [], [], [Result(LOOK, "", is_known=False)], ["Done."])
-    assert difference(step, asked(*MADE, *GOT), Sameness()) is None
+    assert find_difference(step, asked(*MADE, *GOT), Equivalence()) is None
 
 
 def test_exactly_the_answer_before() -> None:
-    other = Asked(
-        "chat", "m", False, [Said("user", "Go"), Said("model", "I lok."), *MADE, *GOT], TOOLS
+    other = ModelRequest(
+        "chat", "m", False, [Message("user", "Go"), Message("model", "I lok."), *MADE, *GOT], TOOLS
     )
-    assert difference(SECOND, other, Sameness()) is None
-    found = difference(SECOND, other, Sameness(exact=True))
+    assert find_difference(SECOND, other, Equivalence()) is None
+    found = find_difference(SECOND, other, Equivalence(exact=True))
     assert found is not None
-    assert found.where == "the answer before"
+    assert found.where == "the previous answer"

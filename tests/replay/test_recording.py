@@ -1,10 +1,10 @@
-"""A recorded conversation as answers, each with what it was an answer to."""
+"""A recorded conversation as responses, each with its input."""
 
 from typing import Any
 
 from conftest import ROOT
 from open_token.api import export
-from open_token.replay.recording import recording_of
+from open_token.replay.recording import build_recording
 
 
 def talk(*events: Any) -> Any:
@@ -47,7 +47,7 @@ def gives(name: str, text: str, **links: str) -> Any:
 
 
 def test_an_example() -> None:
-    recording = recording_of(export(ROOT / "examples" / "claude_code.jsonl", redact="none"))
+    recording = build_recording(export(ROOT / "examples" / "claude_code.jsonl", redact="none"))
     first, second, third, last = recording.steps
     assert (first.number, first.seq, len(first.prompts), [call.tool for call in first.calls]) == (
         1,
@@ -56,25 +56,25 @@ def test_an_example() -> None:
         ["Bash", "Read"],
     )
     assert [result.call.tool for result in second.results] == ["Bash", "Read"]
-    assert second.before is first
+    assert second.previous is first
     assert third.prompts == []
     assert last.text.startswith("Fixed:")
     assert recording.folders == ["/home/sam/tide-table"]
     assert recording.has_calls
-    assert not recording.has_marks
+    assert not recording.has_markers
 
 
 def test_what_a_runtime_said_in_the_persons_place_need_not_come_again() -> None:
-    (step,) = recording_of(
+    (step,) = build_recording(
         talk(says("user", "<env/>", "s"), says("user", "Go"), says("assistant", "Gone"))
     ).steps
-    assert (step.prompts, step.others) == (["Go"], ["<env/>"])
-    (step,) = recording_of(talk(says("user", "Continue.", "s"), says("assistant", "Gone"))).steps
-    assert (step.prompts, step.others) == (["Continue."], [])
+    assert (step.prompts, step.injected) == (["Go"], ["<env/>"])
+    (step,) = build_recording(talk(says("user", "Continue.", "s"), says("assistant", "Gone"))).steps
+    assert (step.prompts, step.injected) == (["Continue."], [])
 
 
 def test_calls_of_providers_and_of_scripts_are_not_the_agents() -> None:
-    recording = recording_of(
+    recording = build_recording(
         talk(
             says("user", "Go"),
             calls("1", "web_search", "srvtoolu_1"),
@@ -101,12 +101,12 @@ def test_ids_that_tell_nothing_apart_are_replaced() -> None:
         calls("2", "a", "x"),
         gives("2", ""),
     ]
-    recording = recording_of(talk(*events, says("assistant", "Gone")))
+    recording = build_recording(talk(*events, says("assistant", "Gone")))
     assert [call.id for step in recording.steps for call in step.calls] == [
         "call_000001",
         "call_000002",
     ]
-    recording = recording_of(talk(says("user", "Go"), calls("call_1", "a", "odd|id")))
+    recording = build_recording(talk(says("user", "Go"), calls("call_1", "a", "odd|id")))
     assert recording.steps[0].calls[0].id == "call_1"
 
 
@@ -127,22 +127,24 @@ def test_branches_and_subagents_without_a_prompt_are_left_behind() -> None:
         child,
         says("assistant", "Hm", span_id="c"),
     ]
-    recording = recording_of(talk(says("user", "Go"), *events, says("assistant", "Gone")))
+    recording = build_recording(talk(says("user", "Go"), *events, says("assistant", "Gone")))
     assert [step.text for step in recording.steps] == ["Gone"]
-    assert recording.behind == {"branches": 1, "answers of subagents without a prompt": 1}
+    assert recording.skipped == {"branches": 1, "answers of subagents without a prompt": 1}
 
 
-def test_marks_and_cuts_are_seen() -> None:
+def test_redaction_and_truncation_markers_are_found() -> None:
     mark = "[REDACTED:password:" + "0" * 8 + "]"
-    assert recording_of(talk(says("user", f"It is {mark}"), says("assistant", "Good"))).has_marks
+    assert build_recording(
+        talk(says("user", f"It is {mark}"), says("assistant", "Good"))
+    ).has_markers
     cut = says("user", "a…z")
     cut["content"]["data"] = {"truncated": True}
-    recording = recording_of(talk(cut, says("assistant", "Good")))
-    assert recording.has_marks
+    recording = build_recording(talk(cut, says("assistant", "Good")))
+    assert recording.has_markers
     assert recording.steps[0].prompts == ["a[TRUNCATED]z"]
 
 
-def test_what_a_strangers_file_may_hold() -> None:
+def test_unexpected_values_in_a_document() -> None:
     wrong: list[Any] = [None, 3, "x", [], {}]
     kinds = [
         "message",
@@ -160,5 +162,5 @@ def test_what_a_strangers_file_may_hold() -> None:
             for kind in kinds
             for role in ("user", "assistant", "tool", None)
         ]
-        steps = recording_of({"events": events}).steps  # type: ignore[typeddict-item]
+        steps = build_recording({"events": events}).steps  # type: ignore[typeddict-item]
         assert [(step.text, step.prompts) for step in steps] == [("", [])]

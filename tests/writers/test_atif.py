@@ -122,7 +122,7 @@ def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_firs
     }
 
 
-def test_tokens_of_an_agent_that_says_nothing_are_a_step_without_words() -> None:
+def test_tokens_without_a_message_are_an_empty_step() -> None:
     made, _ = written("atif", fact("usage", usage={"input_tokens": 7}), ask("a"))
     assert made["steps"][1] == {
         "step_id": 2,
@@ -187,7 +187,7 @@ def test_summary_of_a_thought_is_called_one() -> None:
     assert only["extra"] == {"reasoning_is": "summary"}
 
 
-def test_who_is_no_user_is_told_beside() -> None:
+def test_other_roles_are_in_extra() -> None:
     developer = event("message", "u", "Be brief.", "developer")
     first, second = steps(developer, ask("The clock strikes.", visibility="internal"))
     assert first == {"source": "system", "message": "Be brief.", "extra": {"role": "developer"}}

@@ -3,7 +3,7 @@
 import json
 
 from open_token.model.document import Event, Record
-from open_token.writers import Ndjson
+from open_token.writers import NdjsonWriter
 
 RECORD = Record(
     {"id": "conv_1"},
@@ -21,18 +21,18 @@ EVENT: Event = {
 
 
 def test_the_header_carries_what_stands_around_the_events() -> None:
-    assert json.loads(Ndjson().head(RECORD)) == {
+    assert json.loads(NdjsonWriter().head(RECORD)) == {
         "type": "header",
         "open_token_version": "0.1",
         "exported_at": "2026-01-31T00:00:00Z",
         "conversation": {"id": "conv_1"},
         "participants": [{"actor_id": "act_001", "kind": "human", "name": "user"}],
     }
-    assert b"exported_at" not in Ndjson().head(Record({}, [], []))
+    assert b"exported_at" not in NdjsonWriter().head(Record({}, [], []))
 
 
 def test_an_event_is_one_flat_line() -> None:
-    line = Ndjson().event(EVENT, 1)
+    line = NdjsonWriter().event(EVENT, 1)
     assert line.count(b"\n") == 1
     assert line.endswith(b"}\n")
     assert list(json.loads(line).items())[:2] == [("type", "event"), ("event_type", "message")]
@@ -41,8 +41,8 @@ def test_an_event_is_one_flat_line() -> None:
 
 
 def test_the_footer_is_always_there() -> None:
-    assert json.loads(Ndjson().tail(RECORD, None, 1)) == {"type": "footer"}
-    assert json.loads(Ndjson().tail(RECORD, {"events_hash": "00"}, 1)) == {
+    assert json.loads(NdjsonWriter().tail(RECORD, None, 1)) == {"type": "footer"}
+    assert json.loads(NdjsonWriter().tail(RECORD, {"events_hash": "00"}, 1)) == {
         "type": "footer",
         "integrity": {"events_hash": "00"},
     }

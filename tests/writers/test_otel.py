@@ -99,7 +99,7 @@ def test_ids_come_from_the_conversation_and_the_events() -> None:
     assert len(one[0]["traceId"]) == 32
 
 
-def test_event_ids_that_a_stranger_gave_twice_make_two_spans() -> None:
+def test_duplicate_event_ids_make_two_spans() -> None:
     made = spans(say("a", id="evt_1"), say("b", id="evt_1"))
     assert len({item["spanId"] for item in made}) == 3
 
@@ -211,7 +211,7 @@ def test_thought_that_is_a_summary_is_noted() -> None:
     thought["content"]["data"] = {"summary": "runtime"}
     made, notes = written("otel", thought, say("a"))
     assert "In short." in str(made)
-    assert notes["summary"].detail.startswith("otherwise in OpenTelemetry")
+    assert notes["summary"].detail.startswith("represented differently in OpenTelemetry")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is written for others comes back through our own readers with the same talk."""
+"""Round trips: exchange formats, read again, have the same messages and calls."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from golden_cases import CASES, read_case
 from open_token.errors import InputError
 from open_token.registry import detect_format
 from open_token.sources.source import Source
-from open_token.writers import FORMS
+from open_token.writers import EXCHANGE_FORMATS
 from random_talks import talks
 from test_corpus import each, files, name, opened
 from told_again import again, exported, spent, told
@@ -43,7 +43,7 @@ def check(source: Source, to: str, folder: Path, **words: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("to", FORMS)
+@pytest.mark.parametrize("to", EXCHANGE_FORMATS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_golden_case_comes_back(case: Path, to: str, tmp_path: Path) -> None:
     path, words = read_case(case, tmp_path)
@@ -56,7 +56,7 @@ def corpus_file_comes_back(path: Path, folder: Path) -> None:
     source = opened(path)
     chosen = list(each(source, detect_format(source)))
     for source.conversation in chosen[:: max(1, len(chosen) // SAMPLE)]:
-        for to in FORMS:
+        for to in EXCHANGE_FORMATS:
             check(source, to, folder, **EVERYTHING)
 
 
@@ -85,7 +85,7 @@ def test_every_real_conversation_comes_back(path: Path, tmp_path: Path) -> None:
     corpus_file_comes_back(path, tmp_path)
 
 
-@pytest.mark.parametrize("to", FORMS)
+@pytest.mark.parametrize("to", EXCHANGE_FORMATS)
 @given(talk=talks())
 def test_random_conversation_comes_back(
     to: str, talk: Any, tmp_path_factory: pytest.TempPathFactory

@@ -20,8 +20,8 @@ from open_token.cli.shared.source_selection import (
     choose_conversation,
     select_source,
 )
-from open_token.comparing import LEVELS, compare, pointer
-from open_token.comparing.steps import Run
+from open_token.comparison import LEVELS, compare, parse_pointer
+from open_token.comparison.steps import Transcript
 from open_token.context import Context
 from open_token.errors import UsageError
 from open_token.options import split_option_words
@@ -151,12 +151,12 @@ def _check_arguments(args: argparse.Namespace, names: list[str]) -> None:
     for reader in args.readers:
         check_reader_name(reader)
     for text in args.ignore:
-        pointer(text)
+        parse_pointer(text)
 
 
 def _read_steps(
     args: argparse.Namespace, side: int, word: str, context: Context, console: Console
-) -> Run:
+) -> Transcript:
     selected = select_source([word], console, current=False, picking=False)
     wanted = argparse.Namespace(
         reader=_value_for_side(args.readers, side),

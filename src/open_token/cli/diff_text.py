@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from open_token.cli.shared.console import Console, escape_controls, truncate_to_columns
-from open_token.comparing import Difference
-from open_token.comparing.judging import ALONE, EQUAL, ORDER, Row
-from open_token.comparing.report import Change
-from open_token.comparing.steps import Step, said
-from open_token.comparing.words import word_changes
+from open_token.comparison import Difference
+from open_token.comparison.divergence import EQUAL, ONE_SIDED, ORDER, Row
+from open_token.comparison.report import ValueChange
+from open_token.comparison.steps import Step, get_content
+from open_token.comparison.word_diff import diff_words
 
 _HEADING = f"{'A':>5} {'B':>5}"
 _MARGIN = 15
@@ -99,7 +99,7 @@ class _RowRenderer:
         elif row.kind == ORDER:
             label = _describe_step(row.step)
             yield self._render_step(row.a, row.b, "~", label, "in a different order")
-        elif row.kind in ALONE or row.kind == "tool_changed":
+        elif row.kind in ONE_SIDED or row.kind == "tool_changed":
             if row.a is not None:
                 yield self._render_single(row.a, None, row.a, "-")
             if row.b is not None:
@@ -126,15 +126,15 @@ class _RowRenderer:
         for change in changes:
             yield self._render_change(change)
 
-    def _render_change(self, change: Change) -> str:
+    def _render_change(self, change: ValueChange) -> str:
         path = escape_controls(change.path)[:80]
         text = f"{'':{_MARGIN}}{path}  {self._render_word_changes(change)}"
         return truncate_to_columns(text, self._width) if self._width else text
 
-    def _render_word_changes(self, change: Change) -> str:
+    def _render_word_changes(self, change: ValueChange) -> str:
         old = _to_text(change.a) if change.in_a else ""
         new = _to_text(change.b) if change.in_b else ""
-        pieces = word_changes(old, new)
+        pieces = diff_words(old, new)
         rendered = []
         for index, (sign, text) in enumerate(pieces):
             is_last = index == len(pieces) - 1
@@ -171,7 +171,7 @@ def _render_piece(sign: str, text: str, *, is_first: bool, is_last: bool) -> str
 def _describe_step(step: Step) -> str:
     if step.kind == "call":
         return f"{escape_controls(step.tool)[:60]:8} {_join_lines(_find_target(step))}"
-    return f"{_find_speaker(step):9} {_join_lines(_to_text(said(step.event)))}"
+    return f"{_find_speaker(step):9} {_join_lines(_to_text(get_content(step.event)))}"
 
 
 def _find_speaker(step: Step) -> str:
@@ -179,7 +179,7 @@ def _find_speaker(step: Step) -> str:
 
 
 def _find_target(step: Step) -> str:
-    return step.deed.shown or step.deed.target or _to_text(step.arguments)
+    return step.action.shown or step.deed.target or _to_text(step.arguments)
 
 
 def _join_lines(text: str) -> str:
@@ -219,7 +219,7 @@ def _describe_outcome(step: Step) -> str:
     if isinstance(seconds, int | float) and not isinstance(seconds, bool):
         parts.append(f"{seconds:.1f} s")
     if not parts and step.result is not None:
-        text = said(step.result)
+        text = get_content(step.result)
         if isinstance(text, str):
             count = len(text.splitlines())
             parts.append("1 line" if count == 1 else f"{count:,} lines")

@@ -35,15 +35,14 @@ from open_token.errors import UsageError
 from open_token.locallib.export_many import INDEX, export_conversations
 from open_token.model.document import Event, Note, Record
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
-from open_token.pages import KINDS
 from open_token.pipeline import Receipt, export
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import whole_file
-from open_token.writers import FORMS
+from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
 
 MODES = ("json", "ndjson")
-OUTPUT_FORMATS = (*MODES, *KINDS, *FORMS)
+OUTPUT_FORMATS = (*MODES, *PAGE_FORMATS, *EXCHANGE_FORMATS)
 HELP = Help(
     summary="Convert a session to an Open-Token document, a web page or another format.",
     usage=("export [SOURCE] [OPTIONS] [KEY=VALUE ...]",),

@@ -6,8 +6,8 @@ import os
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.help import Help
 from open_token.errors import OutputError, UsageError
-from open_token.mcp_server.tools import Toolbox
-from open_token.mcp_server.wire import serve
+from open_token.mcp.protocol import serve
+from open_token.mcp.tools import Toolbox
 from open_token.storage.files import Folders, make_folder
 
 HELP = Help(

@@ -17,7 +17,7 @@ from open_token.cli.shared.console import (
 from open_token.cli.shared.keyboard import ENTER, ERASE, ESCAPE, raw_terminal, read_key
 from open_token.errors import UsageError
 from open_token.options import ExportOptions, split_option_words
-from open_token.replay.showing import Frame, frames_of
+from open_token.replay.frames import Frame, build_frames
 
 _KEY_HINTS = "space pause  n step  N prompt  e error  / find  q quit"
 _MAX_PAUSE = 2.0
@@ -36,7 +36,7 @@ def view(args: argparse.Namespace, words: list[str], console: Console) -> int:
     option_words, others = split_option_words(words)
     options = ExportOptions.of({**option_words, **_FIXED_OPTIONS})
     session = load_session(args, others, options, console)
-    frames = _select_frames(frames_of(session.document), session.receipt.events, args)
+    frames = _select_frames(build_frames(session.document), session.receipt.events, args)
     if args.json:
         encoded = msgspec.to_builtins(frames)
         console.print_json({"schema": "open-token/replay-view/1", "frames": encoded})

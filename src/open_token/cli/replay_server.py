@@ -18,12 +18,12 @@ from open_token.cli.shared.console import Console, discard_stdout, escape_contro
 from open_token.cli.shared.signals import stop_event_on_signals
 from open_token.errors import InputError, UsageError
 from open_token.options import ExportOptions, suggest_match
-from open_token.replay.agents import settings, variables
+from open_token.replay.agents import build_environment, build_settings
 from open_token.replay.endpoint import Endpoint
-from open_token.replay.playing import Rules, Run, Verdict
-from open_token.replay.recording import Recording, recording_of
-from open_token.replay.report import Report, as_junit, as_object, report_of
-from open_token.replay.sameness import Sameness, names_of
+from open_token.replay.equivalence import Equivalence, list_path_names
+from open_token.replay.player import ReplayRules, ReplaySession, Verdict
+from open_token.replay.recording import Recording, build_recording
+from open_token.replay.report import Report, build_report, to_json_object, to_junit
 from open_token.storage.files import write_whole
 
 _VERBATIM_OPTIONS = {
@@ -45,10 +45,10 @@ def serve(args: argparse.Namespace, words: list[str], console: Console) -> int:
         _print_agent_settings(endpoint.url, args.agent, console)
         while not stop.is_set() and not (args.once and endpoint.finished.is_set()):
             stop.wait(_POLL_SECONDS)
-    report = report_of(run, session.mask)
+    report = build_report(run, session.mask)
     _print_report(report, console, is_served=True)
     if args.json:
-        _print_json_line(as_object(report, session.selected.source.name), console)
+        _print_json_line(to_json_object(report, session.selected.source.name), console)
     return 1 if report.missed else 0
 
 
@@ -70,24 +70,24 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
     session, run = _prepare(args, words, console)
     with _listen(args, run, console, has_json=False) as endpoint:
         exit_code = _run_command(args, endpoint, console)
-    report = report_of(run, session.mask, exit_code)
+    report = build_report(run, session.mask, exit_code)
     _print_report(report, console)
     _print_next_step(report, args, words, session, console)
     name = session.selected.source.name
     if args.junit:
-        write_whole(Path(args.junit), as_junit(report, run, name))
+        write_whole(Path(args.junit), to_junit(report, run, name))
         console.info(f"wrote   {escape_controls(args.junit)}")
     if args.json:
-        console.print_json(as_object(report, name))
+        console.print_json(to_json_object(report, name))
     return 0 if report.is_same and exit_code == 0 else 1
 
 
 def _prepare(
     args: argparse.Namespace, words: list[str], console: Console
-) -> tuple[LoadedSession, Run]:
+) -> tuple[LoadedSession, ReplaySession]:
     _check_arguments(args)
     session = load_session(args, words, ExportOptions.of(_VERBATIM_OPTIONS), console)
-    recording = recording_of(session.document)
+    recording = build_recording(session.document)
     if not recording.steps:
         raise InputError(
             "the session contains no model output",
@@ -95,11 +95,11 @@ def _prepare(
             code="replay.none",
         )
     _print_recording(recording, session, console)
-    folders = names_of([*recording.folders, str(console.cwd)])
+    folders = list_path_names([*recording.folders, str(console.cwd)])
     # Paths differ between the recorded folder and this one.
-    sameness = Sameness(args.strict, folders)
-    rules = Rules(sameness, args.any_order, args.results == "any", args.on_miss == "stub")
-    return session, Run(recording, rules)
+    sameness = Equivalence(args.strict, folders)
+    rules = ReplayRules(sameness, args.any_order, args.results == "any", args.on_miss == "stub")
+    return session, ReplaySession(recording, rules)
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
@@ -109,7 +109,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UsageError(
             "--port must be between 0 and 65535", help="remove it to use any free port"
         )
-    known = settings("")
+    known = build_settings("")
     if args.agent is not None and args.agent not in known:
         guess = suggest_match(args.agent, known)
         raise UsageError(
@@ -123,10 +123,10 @@ def _print_recording(recording: Recording, session: LoadedSession, console: Cons
     name = escape_controls(session.selected.source.name)
     counts = f"{pluralize(len(recording.steps), 'answer')}, {pluralize(calls, 'call')}"
     console.info(f"read    {session.receipt.reader}  {name}  {counts}")
-    if recording.behind:
-        omitted = ", ".join(f"{what}: {count:,}" for what, count in recording.behind.items())
+    if recording.skipped:
+        omitted = ", ".join(f"{what}: {count:,}" for what, count in recording.skipped.items())
         console.info(f"omitted {omitted}")
-    if recording.has_marks:
+    if recording.has_markers:
         console.warn(
             "the recording was redacted or truncated: a marker in it matches anything, "
             "and answers contain markers"
@@ -135,7 +135,7 @@ def _print_recording(recording: Recording, session: LoadedSession, console: Cons
 
 @contextlib.contextmanager
 def _listen(
-    args: argparse.Namespace, run: Run, console: Console, *, has_json: bool = True
+    args: argparse.Namespace, run: ReplaySession, console: Console, *, has_json: bool = True
 ) -> Iterator[Endpoint]:
     """Run the server in a thread, and print a line for each request."""
     lock = threading.Lock()
@@ -158,7 +158,7 @@ def _listen(
 def _run_command(args: argparse.Namespace, endpoint: Endpoint, console: Console) -> int:
     """Run the command and return its exit code."""
     command = [word.replace("{url}", endpoint.url) for word in args.command]
-    env = {**console.env, **variables(endpoint.url, args.agent)}
+    env = {**console.env, **build_environment(endpoint.url, args.agent)}
     console.info(f"run     {escape_controls(shlex.join(command))}")
     sys.stdout.flush()
     # With --json, stdout is for the report.
@@ -173,7 +173,7 @@ def _run_command(args: argparse.Namespace, endpoint: Endpoint, console: Console)
             help="check that it is installed",
         ) from None
     try:
-        return _wait_for_command(child, endpoint.run, args.within, console)
+        return _wait_for_command(child, endpoint.session, args.within, console)
     finally:
         if child.poll() is None:
             child.kill()
@@ -181,7 +181,7 @@ def _run_command(args: argparse.Namespace, endpoint: Endpoint, console: Console)
 
 
 def _wait_for_command(
-    child: "subprocess.Popen[bytes]", run: Run, within: float, console: Console
+    child: "subprocess.Popen[bytes]", run: ReplaySession, within: float, console: Console
 ) -> int:
     """Wait for the command; end it at the time limit, or some time after it diverged."""
     deadline = time.monotonic() + within
@@ -193,7 +193,7 @@ def _wait_for_command(
         except subprocess.TimeoutExpired:
             pass
         now = time.monotonic()
-        if run.parted is not None and not run.rules.stub and not has_diverged:
+        if run.first_miss is not None and not run.rules.stub and not has_diverged:
             has_diverged = True
             deadline = min(deadline, now + _GRACE_SECONDS)
         if now <= deadline:
@@ -211,7 +211,7 @@ def _print_agent_settings(url: str, agent: str | None, console: Console) -> None
     """Print how to point an agent to the server, ready to be pasted."""
     console.info(f"listen  {url}   for this machine only; stop with Ctrl-C")
     console.info("note    answers are served as recorded, unmasked")
-    for name, setting in settings(url).items():
+    for name, setting in build_settings(url).items():
         if agent not in (None, name):
             continue
         console.info(f"# {setting.title}")
@@ -224,16 +224,16 @@ def _print_agent_settings(url: str, agent: str | None, console: Console) -> None
 def _print_request(verdict: Verdict, total: int, console: Console) -> None:
     step = verdict.step
     number = f"step {step.number if step else '-'}/{total}"
-    line = f"{number:12} {verdict.outcome:8} {verdict.wire}"
-    if verdict.parted and step:
-        line += f": {escape_controls(verdict.parted.where)} differs"
-    elif verdict.parted:
+    line = f"{number:12} {verdict.outcome:8} {verdict.protocol}"
+    if verdict.difference and step:
+        line += f": {escape_controls(verdict.difference.where)} differs"
+    elif verdict.difference:
         line += ": end of the recording"
     calls = ", ".join(escape_controls(call.name) for call in verdict.answer.calls)
     if calls:
         line += f"  calls {calls}"
     console.info(line.rstrip())
-    for name in verdict.lacking:
+    for name in verdict.missing_tools:
         tool = escape_controls(name)
         console.warn(f"the recording calls {tool}, which this request does not offer")
 
@@ -243,15 +243,15 @@ def _request_to_json(verdict: Verdict) -> dict[str, Any]:
     line: dict[str, Any] = {
         "schema": "open-token/replay-request/1",
         "request": verdict.number,
-        "wire": verdict.wire,
+        "wire": verdict.protocol,
         "result": verdict.outcome,
         "step": step.number if step else None,
     }
     if step:
         line["seq"] = step.seq
         line["lane"] = step.lane
-    if verdict.parted:
-        line["where"] = verdict.parted.where
+    if verdict.difference:
+        line["where"] = verdict.difference.where
     return line
 
 
@@ -271,7 +271,7 @@ def _print_report(report: Report, console: Console, *, is_served: bool = False) 
     if report.aside:
         served += f", {report.aside:,} aside"
     console.info(served)
-    divergence = report.parting
+    divergence = report.divergence
     if divergence is None:
         console.info("same    every recorded step was requested as recorded")
     elif is_served and not report.missed:
@@ -302,7 +302,7 @@ def _print_next_step(
     console: Console,
 ) -> None:
     """Print how to view the divergence, and how to accept other results."""
-    divergence = report.parting
+    divergence = report.divergence
     if divergence is None or divergence.seq is None:
         return
     view = ["open-token", "replay", "view", words[0] if words else session.selected.source.name]

@@ -3,7 +3,7 @@ result."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +11,7 @@ import msgspec
 
 from open_token.jsontools.timestamps import from_epoch, to_epoch_ms
 from open_token.model.document import Content, Conversation, Event, Export
+from open_token.titles import choose_title
 
 _ASIDE = {
     "subagent": "subagents",
@@ -116,7 +117,9 @@ def talk_of(document: Export, *, whole: bool = False) -> Talk:
     seed = hashlib.sha256(
         msgspec.json.encode([conversation.get("id"), events], order="deterministic")
     ).hexdigest()
-    title = str(conversation.get("title") or _first_words(scribe.turns))
+    prompts = (turn.text for turn in scribe.turns if isinstance(turn, Prompt))
+    fallback = str(conversation.get("id") or "conversation")
+    title = choose_title(conversation.get("title"), prompts, fallback)
     provider = str(conversation.get("provider") or "")
     note = _note(conversation, len(events), document)
     turns = scribe.turns
@@ -356,11 +359,6 @@ def _first_ms(document: Export) -> int:
     known = [event.get("ts") for event in document.get("events", [])[:50]]
     moments = (to_epoch_ms(_in_ms(ts)) for ts in (conversation.get("started_at"), *known))
     return next((ms for ms in moments if ms), 946_684_800_000)
-
-
-def _first_words(turns: Iterable[Prompt | Answer]) -> str:
-    text = next((turn.text for turn in turns if isinstance(turn, Prompt)), "")
-    return " ".join(text.split())[:80] or "conversation"
 
 
 def _note(conversation: Conversation, count: int, document: Export) -> str:

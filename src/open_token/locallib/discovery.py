@@ -27,6 +27,7 @@ from open_token.locallib.places import (
 from open_token.model.document import Found
 from open_token.sources.source import Source
 from open_token.storage.files import Folders
+from open_token.titles import normalize_title
 
 # How many bytes of a file are read for its title, one after the other until there is one. Codex
 # 0.169 writes instructions and tools of some 90 kB before the first prompt.
@@ -303,7 +304,7 @@ def _build_row(facts: dict[str, Any]) -> CachedRow:
     return CachedRow(
         session_id if session_id and len(session_id) <= _MAX_ID else None,
         cwd if cwd and len(cwd) <= _MAX_PATH else None,
-        title or words or None,
+        title or normalize_title(_get_text(facts.get("words")) or "")[:_MAX_TITLE] or None,
         words if words and words != title else None,
         cwd_sha256=cwd_sha256 if cwd_sha256 and len(cwd_sha256) == 64 else None,
     )

@@ -14,7 +14,7 @@ from open_token.integrity.event_hashes import EventHasher
 from open_token.model.document import Conversation, Event, Integrity, Participant, Record
 from open_token.passes import select
 from open_token.redaction.live import LiveRedaction
-from open_token.writers.ndjson import Ndjson
+from open_token.writers.ndjson import NdjsonWriter
 
 _HEAD = b'{"type":"header",'
 _LATE_KINDS = ("usage", "abandoned_branch", "revised")
@@ -115,7 +115,7 @@ class FollowStream:
         self._context = context
         self._name = name
         self._written = before
-        self._writer = Ndjson()
+        self._writer = NdjsonWriter()
         self.rewind()
 
     def rewind(self) -> None:
@@ -254,5 +254,5 @@ class FollowStream:
         self._record.participants = [*self._people, *later]
         self._record.coercions = record.coercions
         integrity = self._seal.integrity()
-        self._put(self._writer.late_tail(self._record, integrity))
+        self._put(self._writer.stream_tail(self._record, integrity))
         return integrity

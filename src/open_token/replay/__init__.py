@@ -1,2 +1,1 @@
-"""A recorded conversation as a provider: an agent runs again, offline, and gets the answers it got
-then."""
+"""Replay: a recorded conversation as a model provider, so that an agent can run again offline."""

@@ -1,5 +1,4 @@
-"""The recording as a provider on loopback: HTTP by the standard library, bounded against rude
-clients."""
+"""An HTTP server on loopback that answers as a model provider, with limits per client."""
 
 import contextlib
 import socket
@@ -13,57 +12,62 @@ from typing import Any
 import msgspec
 
 from open_token.errors import OpenTokenError
-from open_token.replay.playing import Run, Verdict
-from open_token.replay.wires import Reply, count_of, read, refused, wire_of, written
+from open_token.replay.player import ReplaySession, Verdict
+from open_token.replay.protocols import (
+    Reply,
+    answer_token_count,
+    detect_protocol,
+    parse_request,
+    render_refusal,
+    render_response,
+)
 
 HOST = "127.0.0.1"
-LARGEST = 64 << 20
-"""Bytes of one request."""
-CONNECTIONS = 64
-SILENCE = 30.0
-"""Seconds that a client may send nothing."""
-LONGEST = 120.0
-"""Seconds that a connection may last."""
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+MAX_REQUEST_BYTES = 64 << 20
+MAX_CONNECTIONS = 64
+IDLE_TIMEOUT = 30.0
+MAX_CONNECTION_SECONDS = 120.0
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Refused(Exception):
-    """A request that is not even read: a status and why."""
+class RefusedRequest(Exception):
+    """A request that is refused with an HTTP status."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.why = why
+        self.message = message
 
 
 class Endpoint(ThreadingHTTPServer):
-    """A server on this machine alone; `told` hears of every request before it is answered."""
+    """A server on loopback; `on_verdict` is called for every request before it is answered."""
 
     daemon_threads = True
-    request_queue_size = CONNECTIONS
+    request_queue_size = MAX_CONNECTIONS
 
-    def __init__(self, run: Run, port: int, told: Callable[[Verdict], None]) -> None:
-        self.run = run
-        self.told = told
+    def __init__(
+        self, session: ReplaySession, port: int, on_verdict: Callable[[Verdict], None]
+    ) -> None:
+        self.session = session
+        self.on_verdict = on_verdict
         self.finished = threading.Event()
-        """Every step was asked for, and its answer is on its way."""
-        self._began: dict[socket.socket, float] = {}
-        self._guard = threading.Lock()
+        """Set when all steps were requested and answered."""
+        self._started: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
         try:
-            super().__init__((HOST, port), _Visit)
+            super().__init__((HOST, port), _RequestHandler)
         except OSError as problem:
             raise OpenTokenError(
                 f"cannot listen on port {port}: {problem.strerror}",
-                help="leave --port out, and a free one is taken",
+                help="omit --port to use a free port",
                 code="replay.port",
             ) from None
 
     @contextlib.contextmanager
-    def serving(self, look: float) -> Iterator[None]:
-        """Answer in a thread of its own for as long as the block lasts; `look` is how often it sees
-        that it ends."""
+    def serving(self, poll_interval: float) -> Iterator[None]:
+        """Serve in a background thread during the block."""
         thread = threading.Thread(
-            target=self.serve_forever, kwargs={"poll_interval": look}, daemon=True
+            target=self.serve_forever, kwargs={"poll_interval": poll_interval}, daemon=True
         )
         thread.start()
         try:
@@ -75,144 +79,148 @@ class Endpoint(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """The base URL."""
         return f"http://{HOST}:{self.server_address[1]}"
 
     def server_bind(self) -> None:
-        """Bind without asking who we are: a name server has no part in this."""
+        """Bind without the reverse DNS lookup of the base class."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = HOST, self.server_address[1]
+        self.server_name = HOST
+        self.server_port = self.server_address[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Only so many at a time."""
-        with self._guard:
-            if len(self._began) >= CONNECTIONS:
+        """Refuse connections over the limit."""
+        with self._lock:
+            if len(self._started) >= MAX_CONNECTIONS:
                 return False
-            self._began[request] = time.monotonic()
+            self._started[request] = time.monotonic()
             return True
 
     def shutdown_request(self, request: Any) -> None:
-        """A connection ends."""
-        with self._guard:
-            self._began.pop(request, None)
+        """Forget a connection that ends."""
+        with self._lock:
+            self._started.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End connections that last too long, whatever they do."""
-        late = time.monotonic() - LONGEST
-        with self._guard:
-            old = [request for request, began in self._began.items() if began < late]
-        for request in old:
+        """Close connections that last too long."""
+        deadline = time.monotonic() - MAX_CONNECTION_SECONDS
+        with self._lock:
+            expired = [request for request, began in self._started.items() if began < deadline]
+        for request in expired:
             try:
                 request.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no matter of ours."""
+        """Ignore clients that disconnected."""
 
 
-class _Visit(BaseHTTPRequestHandler):
-    """One request and its answer."""
+class _RequestHandler(BaseHTTPRequestHandler):
+    """Handles one request."""
 
     protocol_version = "HTTP/1.1"
     server_version = "open-token-replay"
     sys_version = ""
-    timeout = SILENCE
+    timeout = IDLE_TIMEOUT
     server: Endpoint
 
     def do_GET(self) -> None:
-        """Nothing is to be had but answers."""
+        """Answer that nothing is found: only model requests are served."""
         self._send(Reply(404, "application/json", b'{"error":{"message":"not found"}}'))
 
     def do_HEAD(self) -> None:
-        """Some agents look whether anybody is there."""
+        """Answer the availability check of some agents."""
         self._send(Reply(200, "application/json", b""))
 
     def do_POST(self) -> None:
-        """A question to the model."""
+        """Answer a model request."""
         try:
             self._check_host()
-            verdict, reply = self._answer(self._body())
+            verdict, reply = self._answer(self._read_body())
             if verdict is not None:
-                self.server.told(
-                    verdict
-                )  # before the client can ask on: what is told is in the order of the run
-        except Refused as problem:
-            reply = refused(wire_of(self.path), problem.status, problem.why)
+                # Before the client can send its next request: the log keeps the order.
+                self.server.on_verdict(verdict)
+        except RefusedRequest as problem:
+            reply = render_refusal(detect_protocol(self.path), problem.status, problem.message)
         try:
             self._send(reply)
         finally:
-            if self.server.run.is_complete:
+            if self.server.session.is_complete:
                 self.server.finished.set()
 
     def _answer(self, body: bytes) -> tuple[Verdict | None, Reply]:
-        if (count := count_of(self.path)) is not None:
-            return None, Reply(200, "application/json", count)
-        wire = wire_of(self.path)
-        if wire is None:
+        token_count = answer_token_count(self.path)
+        if token_count is not None:
+            return None, Reply(200, "application/json", token_count)
+        protocol = detect_protocol(self.path)
+        if protocol is None:
             return None, Reply(200, "application/json", b"{}")
         try:
             value = msgspec.json.decode(body)
             if not isinstance(value, dict):
-                raise Refused(400, "the request is no JSON object")
-            asked = read(wire, value, self.path)
-            verdict = self.server.run.ask(asked)
+                raise RefusedRequest(400, "the request is not a JSON object")
+            request = parse_request(protocol, value, self.path)
+            verdict = self.server.session.ask(request)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise Refused(400, "the request is no JSON that can be read") from None
-        return verdict, written(asked, verdict.answer)
+            raise RefusedRequest(400, "the request is not valid JSON") from None
+        return verdict, render_response(request, verdict.answer)
 
     def _check_host(self) -> None:
-        """A page in a browser that renamed itself to this address must not talk to us."""
-        host = self.headers.get("host", "")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        """Refuse browser pages that reach this address by DNS rebinding."""
+        host, _, port = self.headers.get("host", "").rpartition(":")
+        if not port.isdecimal():
+            host = self.headers.get("host", "")
+        is_local = host.lower() in _LOCAL_HOSTS
         origin = self.headers.get("origin", "")
-        if name.lower() not in _HOSTS or (
-            origin and origin.partition("://")[2].rpartition(":")[0] not in _HOSTS
-        ):
-            raise Refused(403, "only this machine may ask")
+        if origin:
+            origin_host = origin.partition("://")[2].rpartition(":")[0]
+            is_local = is_local and origin_host in _LOCAL_HOSTS
+        if not is_local:
+            raise RefusedRequest(403, "only local clients are allowed")
 
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes:
         if "chunked" in self.headers.get("transfer-encoding", "").lower():
-            data = self._chunks()
+            data = self._read_chunks()
         else:
             length = self.headers.get("content-length") or "0"
             if not (length.isascii() and length.isdecimal() and len(length) < 12):
-                raise Refused(400, "the content-length is no number")
-            data = self._read(int(length))
+                raise RefusedRequest(400, "invalid content-length")
+            data = self._read_exactly(int(length))
         coding = self.headers.get("content-encoding", "identity").lower()
         if coding == "gzip":
-            return _unpacked(data)
+            return _decompress(data)
         if coding != "identity":
-            raise Refused(415, "send it plain or with gzip")
+            raise RefusedRequest(415, "unsupported content-encoding: use gzip or none")
         return data
 
-    def _read(self, length: int) -> bytes:
-        if length > LARGEST:
-            raise Refused(413, f"a request has at most {LARGEST:,} bytes")
+    def _read_exactly(self, length: int) -> bytes:
+        if length > MAX_REQUEST_BYTES:
+            raise RefusedRequest(413, f"a request may have at most {MAX_REQUEST_BYTES:,} bytes")
         data = self.rfile.read(length)
         if len(data) < length:
-            raise Refused(400, "the request broke off")
+            raise RefusedRequest(400, "the request is incomplete")
         return data
 
-    def _chunks(self) -> bytes:
-        found = bytearray()
+    def _read_chunks(self) -> bytes:
+        body = bytearray()
         while True:
             try:
                 length = int(self.rfile.readline(64).partition(b";")[0], 16)
             except ValueError:
-                raise Refused(400, "a chunk has no length") from None
-            if length < 0 or len(found) + length > LARGEST:
-                raise Refused(413, f"a request has at most {LARGEST:,} bytes")
-            found += self._read(length)
+                raise RefusedRequest(400, "a chunk has no valid length") from None
+            if length < 0 or len(body) + length > MAX_REQUEST_BYTES:
+                raise RefusedRequest(413, f"a request may have at most {MAX_REQUEST_BYTES:,} bytes")
+            body += self._read_exactly(length)
             self.rfile.readline(64)
             if not length:
-                return bytes(found)
+                return bytes(body)
 
     def _send(self, reply: Reply) -> None:
-        """Every connection ends with its answer: none is left to wait on."""
+        """Send a reply and close the connection."""
         self.close_connection = True
         self.send_response(reply.status)
         self.send_header("content-type", reply.kind)
@@ -226,15 +234,15 @@ class _Visit(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is logged but what the run tells."""
+        """Log nothing: verdicts are reported by the session."""
 
 
-def _unpacked(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(31)
+def _decompress(data: bytes) -> bytes:
+    decompressor = zlib.decompressobj(31)
     try:
-        found = unpacker.decompress(data, LARGEST + 1)
+        body = decompressor.decompress(data, MAX_REQUEST_BYTES + 1)
     except zlib.error:
-        raise Refused(400, "the request is no gzip data") from None
-    if len(found) > LARGEST:
-        raise Refused(413, f"a request has at most {LARGEST:,} bytes")
-    return found
+        raise RefusedRequest(400, "the request is not valid gzip") from None
+    if len(body) > MAX_REQUEST_BYTES:
+        raise RefusedRequest(413, f"a request may have at most {MAX_REQUEST_BYTES:,} bytes")
+    return body

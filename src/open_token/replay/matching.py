@@ -1,118 +1,142 @@
-"""Where a request differs from what a recorded answer was an answer to; nowhere, and it is that
-request."""
+"""Matching of a request against a recorded step: the first difference, or none."""
 
 from typing import Any
 
 import msgspec
 
-from open_token.replay.asked import Asked, Got, Made
-from open_token.replay.offered import as_offered
-from open_token.replay.plain import MEDIA
+from open_token.replay.equivalence import Equivalence, strip_tagged_notes
 from open_token.replay.recording import Call, Step
-from open_token.replay.sameness import Sameness, without_tags
+from open_token.replay.requests import ModelRequest, ToolCall, ToolResult
+from open_token.replay.text import MEDIA
+from open_token.replay.tool_mapping import map_call
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """The first place where a request is not the recorded one, in plain words, and both sides of
-    it."""
+class RequestDifference(msgspec.Struct, frozen=True):
+    """The first difference between a request and the recorded one, with both sides of it."""
 
     where: str
     recorded: str
     given: str
 
 
-def difference(
-    step: Step, asked: Asked, sameness: Sameness, *, any_results: bool = False
-) -> Difference | None:
-    """The first difference between a request and that of a step; None if it is the same."""
-    found = _calls(step, asked, sameness) or _results(step, asked, sameness, any_results)
-    found = found or _prompts(step, asked, sameness)
-    return found or (_extras(step, asked, sameness) if sameness.exact else None)
+def find_difference(
+    step: Step, request: ModelRequest, equivalence: Equivalence, *, any_results: bool = False
+) -> RequestDifference | None:
+    """Return the first difference between a request and that of a step; None if they match."""
+    difference = (
+        _compare_calls(step, request, equivalence)
+        or _compare_results(step, request, equivalence, any_results)
+        or _compare_prompts(step, request, equivalence)
+    )
+    if difference is None and equivalence.exact:
+        return _find_extras(step, request, equivalence)
+    return difference
 
 
-def follows(step: Step, asked: Asked) -> bool:
-    """Whether the model's last words in a request are those of the step before."""
-    return (step.before.text if step.before else "").split() == asked.last_words.split()
+def follows_step(step: Step, request: ModelRequest) -> bool:
+    """Return whether the last model text of a request is that of the step before."""
+    previous_text = step.previous.text if step.previous else ""
+    return previous_text.split() == request.last_text.split()
 
 
-def _prompts(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
-    for text in step.prompts:
-        if not any(sameness.prompts(text, given) for given in asked.prompts):
-            return Difference("the prompt", text, _nearest(asked.prompts))
+def _compare_prompts(
+    step: Step, request: ModelRequest, equivalence: Equivalence
+) -> RequestDifference | None:
+    for prompt in step.prompts:
+        if not any(equivalence.matches_prompt(prompt, given) for given in request.prompts):
+            return RequestDifference("the prompt", prompt, _get_last_prompt(request))
     if not step.prompts and not step.results and not step.is_open:
-        return Difference("the prompt", "", _nearest(asked.prompts))
+        return RequestDifference("the prompt", "", _get_last_prompt(request))
     return None
 
 
-def _nearest(prompts: list[str]) -> str:
-    """What was said last by a person."""
-    said = [text for text in prompts if without_tags(text).strip()]
-    return said[-1] if said else ""
+def _get_last_prompt(request: ModelRequest) -> str:
+    """Return the last text that a person wrote."""
+    for text in reversed(request.prompts):
+        if strip_tagged_notes(text).strip():
+            return text
+    return ""
 
 
-def _results(step: Step, asked: Asked, sameness: Sameness, any_results: bool) -> Difference | None:
-    given = _paired(step, asked)
-    latest = {id(item) for item in asked.results}
-    if step.results and not any(item is not None and id(item) in latest for item in given):
-        return Difference(f"the result of {step.results[0].call.tool}", step.results[0].text, "")
-    for result, got in zip(step.results, given, strict=True):
-        where = f"the result of {result.call.tool}"
-        if not result.is_known or (any_results and got is not None):
+def _compare_results(
+    step: Step, request: ModelRequest, equivalence: Equivalence, any_results: bool
+) -> RequestDifference | None:
+    given_results = _pair_results(step, request)
+    if step.results:
+        new_results = {id(item) for item in request.results}
+        if not any(id(given) in new_results for given in given_results if given is not None):
+            first = step.results[0]
+            return RequestDifference(f"the result of {first.call.tool}", first.text, "")
+    elif request.results:
+        return RequestDifference("a result that was not recorded", "", request.results[0].text)
+    for recorded, given in zip(step.results, given_results, strict=True):
+        if not recorded.is_known or (any_results and given is not None):
             continue
-        if got is None:
-            return Difference(where, result.text, "")
-        if not sameness.results(result.text, got.text):
-            return Difference(where, sameness.told(result.text), sameness.told(got.text))
-    if not step.results and asked.results:
-        return Difference("a result that was not recorded", "", asked.results[0].text)
+        where = f"the result of {recorded.call.tool}"
+        if given is None:
+            return RequestDifference(where, recorded.text, "")
+        if not equivalence.matches_result(recorded.text, given.text):
+            return RequestDifference(
+                where, equivalence.normalize(recorded.text), equivalence.normalize(given.text)
+            )
     return None
 
 
-def _paired(step: Step, asked: Asked) -> list[Got | None]:
-    """The result of each recorded one's call in a request: by its id, else by its place among the
-    last."""
-    if any(result.call.id in asked.all_results for result in step.results):
-        return [asked.all_results.get(result.call.id) for result in step.results]
-    return [
-        asked.results[place] if place < len(asked.results) else None
-        for place in range(len(step.results))
-    ]
+def _pair_results(step: Step, request: ModelRequest) -> list[ToolResult | None]:
+    """Return the result of the request for each recorded one: by call id, else by position."""
+    if any(result.call.id in request.all_results for result in step.results):
+        return [request.all_results.get(result.call.id) for result in step.results]
+    missing = len(step.results) - len(request.results)
+    return [*request.results[: len(step.results)], *[None] * missing]
 
 
-def _calls(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
-    """Whether the calls that a request tells of are those that were answered."""
-    recorded = step.before.calls if step.before else []
-    by_place = asked.last_calls[-len(recorded) :] if recorded else []
-    for place, call in enumerate(recorded):
-        made = asked.all_calls.get(call.id) or (
-            by_place[place] if len(by_place) == len(recorded) else None
+def _compare_calls(
+    step: Step, request: ModelRequest, equivalence: Equivalence
+) -> RequestDifference | None:
+    """Compare the calls in a request with those that were recorded before the step."""
+    recorded = step.previous.calls if step.previous else []
+    last_calls = request.last_calls[-len(recorded) :] if recorded else []
+    has_positions = len(last_calls) == len(recorded)
+    for position, call in enumerate(recorded):
+        given = request.all_calls.get(call.id)
+        if given is None and has_positions:
+            given = last_calls[position]
+        if given is None:
+            continue
+        difference = _compare_call(call, given, request, equivalence)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _compare_call(
+    call: Call, given: ToolCall, request: ModelRequest, equivalence: Equivalence
+) -> RequestDifference | None:
+    expected = map_call(call, request.tools).call
+    if given.name != expected.name:
+        return RequestDifference(f"the call of {call.tool}", expected.name, given.name)
+    if not equivalence.matches_value(expected.arguments, given.arguments):
+        return RequestDifference(
+            f"the arguments of {call.tool}",
+            _format_value(expected.arguments),
+            _format_value(given.arguments),
         )
-        if made is not None and (found := _call(call, made, asked, sameness)):
-            return found
     return None
 
 
-def _call(call: Call, made: Made, asked: Asked, sameness: Sameness) -> Difference | None:
-    offered = as_offered(call, asked.tools).made
-    if made.name != offered.name:
-        return Difference(f"the call of {call.tool}", offered.name, made.name)
-    if not sameness.values(offered.arguments, made.arguments):
-        return Difference(
-            f"the arguments of {call.tool}", _told(offered.arguments), _told(made.arguments)
-        )
-    return None
-
-
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
-def _extras(step: Step, asked: Asked, sameness: Sameness) -> Difference | None:
-    """What a request says beyond the record."""
-    known = [*step.prompts, *step.others]
-    for given in asked.prompts:
-        if given != MEDIA and not any(sameness.prompts(text, given) for text in known):
-            return Difference("words that were not recorded", "", given)
-    if step.before and not follows(step, asked):
-        return Difference("the answer before", step.before.text, asked.last_words)
+def _find_extras(
+    step: Step, request: ModelRequest, equivalence: Equivalence
+) -> RequestDifference | None:
+    """Return what a request has beyond the recording."""
+    known = [*step.prompts, *step.injected]
+    for given in request.prompts:
+        if given == MEDIA or any(equivalence.matches_prompt(text, given) for text in known):
+            continue
+        return RequestDifference("text that was not recorded", "", given)
+    if step.previous and not follows_step(step, request):
+        return RequestDifference("the previous answer", step.previous.text, request.last_text)
     return None

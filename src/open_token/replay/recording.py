@@ -1,4 +1,4 @@
-"""A recorded conversation as the model's answers, each with what it was an answer to."""
+"""A recorded conversation as model responses, each with the input it responded to."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,32 +7,39 @@ from typing import Any
 import msgspec
 
 from open_token.model.document import Event, Export
-from open_token.redaction.markers import MARKER_START
-from open_token.replay.plain import MEDIA, flat, is_media, object_of
+from open_token.replay.text import MEDIA, as_object, flatten_text, is_media
 
-_ASIDE = ("abandoned_branch", "branch", "scorer")
-_NESTED = "exec-"
-"""How Codex names the calls that a script of the model made: the model itself called `exec`
-alone."""
-_BY_PROVIDER = ("srvtoolu_", "ws_")
-"""How the ids of calls begin that a provider carries out itself: no agent is asked to."""
-CUT = "[TRUNCATED]"
-"""Stands for what an export took out of a long text."""
-_GAP = "…"
-_PROMPT_NAMES = ("prompt", "task", "objective", "message", "instructions", "query", "description")
+TRUNCATION_MARKER = "[TRUNCATED]"
+"""Stands for what an export cut out of a long text."""
+_ELLIPSIS = "…"
+_SKIPPED_SPANS = ("abandoned_branch", "branch", "scorer")
+# Codex: ids of calls that a script made; the model itself only called `exec`.
+_SCRIPT_CALL_PREFIX = "exec-"
+# Ids of calls that a provider carries out itself, so that no agent is asked to.
+_PROVIDER_CALL_PREFIXES = ("srvtoolu_", "ws_")
+_PROMPT_ARGUMENTS = (
+    "prompt",
+    "task",
+    "objective",
+    "message",
+    "instructions",
+    "query",
+    "description",
+)
+_MAX_CALL_ID = 64
 
 
 class Call(msgspec.Struct):
-    """One call that the model made."""
+    """One call by the model."""
 
     id: str
-    """The runtime's own, where it is known and tells calls apart."""
+    """The native id, where it is known and unique."""
     tool: str
     arguments: Any
 
 
 class Result(msgspec.Struct):
-    """What a call gave back; unknown where the record lacks it."""
+    """The result of a call; unknown where the record lacks it."""
 
     call: Call
     text: str
@@ -40,20 +47,20 @@ class Result(msgspec.Struct):
 
 
 class Step(msgspec.Struct):
-    """One answer of the model, and what was new in the request before it."""
+    """One model response, and what was new in the request before it."""
 
     number: int
     seq: int
     lane: str
-    """The span of a subagent; empty for the conversation itself."""
+    """The span of a subagent; empty for the main conversation."""
     prompts: list[str]
-    others: list[str]
-    """What stands in the user's place and was not typed; it need not come again."""
+    injected: list[str]
+    """User messages that the runtime wrote; a replay need not repeat them."""
     results: list[Result]
     parts: list[str | Call]
-    before: "Step | None" = None
+    previous: "Step | None" = None
     is_open: bool = False
-    """Nothing tells what it was asked with: it goes to the first request that fits nowhere else."""
+    """Whether its request is unknown: it matches the first request that matches nothing else."""
 
     @property
     def calls(self) -> list[Call]:
@@ -62,19 +69,21 @@ class Step(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """Its text."""
         return "\n\n".join(part for part in self.parts if isinstance(part, str))
 
 
 class Recording(msgspec.Struct):
-    """All steps, by number and by lane, and what of the record cannot be asked for."""
+    """All steps, by number and by lane."""
 
     title: str
     steps: list[Step]
     lanes: dict[str, list[Step]]
     folders: list[str]
-    behind: Counter[str]
-    has_marks: bool = False
+    skipped: Counter[str]
+    """What of the record cannot be replayed, with counts."""
+    has_markers: bool = False
+    """Whether redaction or truncation markers stand for unknown text."""
 
     @property
     def has_calls(self) -> bool:
@@ -82,168 +91,184 @@ class Recording(msgspec.Struct):
         return any(step.calls for step in self.steps)
 
 
-def recording_of(document: Export) -> Recording:
-    """The steps of a document."""
-    scribe = _Scribe(document)
+def build_recording(document: Export) -> Recording:
+    """Return the recording of a document."""
+    builder = _RecordingBuilder(document)
     for event in document.get("events", []):
-        scribe.take(event)
-    return scribe.finish()
+        builder.add(event)
+    return builder.finish()
 
 
 class _Lane(msgspec.Struct):
-    """The open ends of one lane: what was asked since the last answer, and the answer that is being
-    told."""
+    """The state of one lane: input since the last response, and the current response."""
 
     name: str
     prompts: list[str] = []
-    others: list[str] = []
+    injected: list[str] = []
     results: list[Result] = []
-    step: Step | None = None
+    current: Step | None = None
     last: Step | None = None
-    spawn: str = ""
+    spawn_prompt: str = ""
     has_script: bool = False
 
+    def end_response(self) -> None:
+        if self.current is not None:
+            self.last = self.current
+            self.current = None
 
-class _Scribe:
-    """Reads events one by one."""
 
+class _RecordingBuilder:
     def __init__(self, document: Export) -> None:
-        people = document.get("participants", [])
-        self._kinds = {str(person.get("actor_id")): str(person.get("kind")) for person in people}
-        self._title = str(object_of(document.get("conversation")).get("title") or "")
+        self._actor_kinds = {
+            str(participant.get("actor_id")): str(participant.get("kind"))
+            for participant in document.get("participants", [])
+        }
+        self._title = str(as_object(document.get("conversation")).get("title") or "")
         self._lanes: dict[str, _Lane] = {}
-        self._left: set[str] = set()
+        self._skipped_spans: set[str] = set()
         self._calls: dict[str, Call] = {}
-        self._nested: set[str] = set()
+        self._foreign_calls: set[str] = set()
+        """Calls that no agent is asked to carry out."""
         self._steps: list[Step] = []
         self._folders: list[str] = []
-        self._behind: Counter[str] = Counter()
-        self._has_marks = False
+        self._skipped: Counter[str] = Counter()
+        self._has_markers = False
 
-    def take(self, event: Event) -> None:
-        """One more event."""
-        kind, links = event.get("type"), object_of(event.get("links"))
-        span = str(links.get("span_id") or "")
+    def add(self, event: Event) -> None:
+        kind = event.get("type")
+        links = as_object(event.get("links"))
+        span_id = str(links.get("span_id") or "")
         if kind == "span_start":
-            self._begin(event, links, span)
-        if span in self._left or kind in ("span_start", "span_end"):
+            self._start_lane(event, links, span_id)
+        if kind in ("span_start", "span_end") or span_id in self._skipped_spans:
             return
-        lane = self._lanes.setdefault(span, _Lane(span))
+        lane = self._lanes.setdefault(span_id, _Lane(span_id))
         if kind == "message":
-            self._message(event, lane)
+            self._add_message(event, lane)
         elif kind == "tool_use":
-            self._call(event, links, lane)
+            self._add_call(event, links, lane)
         elif kind == "tool_result":
-            self._result(event, links, lane)
+            self._add_result(event, links, lane)
         elif kind == "annotation":
-            folder = _data(event).get("cwd")
-            if isinstance(folder, str) and len(folder) > 1 and folder not in self._folders:
-                self._folders.append(folder)
+            cwd = _get_data(event).get("cwd")
+            if isinstance(cwd, str) and len(cwd) > 1 and cwd not in self._folders:
+                self._folders.append(cwd)
 
-    def _begin(self, event: Event, links: Mapping[str, Any], span: str) -> None:
-        data = _data(event)
-        if data.get("kind") in _ASIDE or "branch" in data or not span:
-            self._left.add(span)
-            self._behind["branches"] += 1
+    def _start_lane(self, event: Event, links: Mapping[str, Any], span_id: str) -> None:
+        data = _get_data(event)
+        if data.get("kind") in _SKIPPED_SPANS or "branch" in data or not span_id:
+            self._skipped_spans.add(span_id)
+            self._skipped["branches"] += 1
             return
         call = self._calls.get(str(links.get("call_id") or ""))
-        given = object_of(call.arguments) if call else {}
-        words = (given.get(name) for name in _PROMPT_NAMES)
-        spawn = next(
-            (word for word in (*words, data.get("spawn_reason")) if isinstance(word, str) and word),
-            "",
+        arguments = as_object(call.arguments) if call else {}
+        candidates = [arguments.get(name) for name in _PROMPT_ARGUMENTS]
+        candidates.append(data.get("spawn_reason"))
+        lane = self._lanes.setdefault(span_id, _Lane(span_id))
+        lane.spawn_prompt = next(
+            (text for text in candidates if isinstance(text, str) and text), ""
         )
-        self._lanes.setdefault(span, _Lane(span)).spawn = spawn
 
-    def _message(self, event: Event, lane: _Lane) -> None:
-        role, texts = event.get("role"), _texts(event)
+    def _add_message(self, event: Event, lane: _Lane) -> None:
+        role = event.get("role")
+        texts = _get_texts(event)
         if role == "assistant":
-            self._open(event, lane).parts.extend(
-                self._kept(text) for text in texts if text != MEDIA
-            )
+            step = self._get_current_step(event, lane)
+            step.parts += [text for text in texts if text != MEDIA]
         elif role == "user":
-            self._close(lane)
-            typed = self._kinds.get(str(event.get("actor_id"))) not in ("system", "tool")
-            (lane.prompts if typed else lane.others).extend(map(self._kept, texts))
-
-    def _call(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
-        data = _data(event)
-        name = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
-        call = Call(
-            _native(data) or name, str(data.get("tool_name") or "tool"), data.get("arguments", {})
-        )
-        lane.has_script = lane.has_script or call.tool == "exec"
-        native = str(data.get("native_call_id"))
-        if native.startswith(_BY_PROVIDER) or (lane.has_script and native.startswith(_NESTED)):
-            self._nested.add(name)
+            lane.end_response()
+            actor_kind = self._actor_kinds.get(str(event.get("actor_id")))
+            if actor_kind in ("system", "tool"):
+                lane.injected += texts
+            else:
+                lane.prompts += texts
+        else:
             return
-        self._has_marks = self._has_marks or _has_marks(
-            msgspec.json.encode(call.arguments).decode()
-        )
-        self._calls[name] = call
-        self._open(event, lane).parts.append(call)
+        for text in texts:
+            self._check_markers(text)
 
-    def _result(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
-        name = str(links.get("call_id"))
-        call = self._calls.get(name)
-        if name in self._nested:
+    def _add_call(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
+        data = _get_data(event)
+        record_id = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
+        tool = str(data.get("tool_name") or "tool")
+        native_id = str(data.get("native_call_id"))
+        if tool == "exec":
+            lane.has_script = True
+        is_script_call = lane.has_script and native_id.startswith(_SCRIPT_CALL_PREFIX)
+        if is_script_call or native_id.startswith(_PROVIDER_CALL_PREFIXES):
+            self._foreign_calls.add(record_id)
             return
+        call = Call(_get_native_id(data) or record_id, tool, data.get("arguments", {}))
+        self._check_markers(msgspec.json.encode(call.arguments).decode())
+        self._calls[record_id] = call
+        self._get_current_step(event, lane).parts.append(call)
+
+    def _add_result(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
+        record_id = str(links.get("call_id"))
+        if record_id in self._foreign_calls:
+            return
+        call = self._calls.get(record_id)
         if call is None:
-            self._behind["results without a call"] += 1
+            self._skipped["results without a call"] += 1
             return
-        self._close(lane)
-        is_known = _data(event).get("missing_result") is not True
-        found = "\n".join(_texts(event, blank=True)) if is_known else ""
-        lane.results.append(Result(call, self._kept(found), is_known))
+        lane.end_response()
+        is_known = _get_data(event).get("missing_result") is not True
+        text = "\n".join(_get_texts(event, keep_blank=True)) if is_known else ""
+        self._check_markers(text)
+        lane.results.append(Result(call, text, is_known))
 
-    def _kept(self, text: str) -> str:
-        self._has_marks = self._has_marks or _has_marks(text)
-        return text
+    def _check_markers(self, text: str) -> None:
+        if "[REDACTED:" in text or TRUNCATION_MARKER in text:
+            self._has_markers = True
 
-    def _open(self, event: Event, lane: _Lane) -> Step:
-        """The step that is being told; a new one if something was asked since the last."""
-        if lane.step is None:
-            prompts, others = lane.prompts, lane.others
-            if not prompts and not lane.results:
-                prompts, others = others, []
-            if not prompts and not lane.results and lane.last is None and lane.spawn:
-                prompts = [lane.spawn]
-            seq = event.get("seq")
-            step = Step(
-                0,
-                seq if type(seq) is int else 0,
-                lane.name,
-                prompts,
-                others,
-                lane.results,
-                [],
-                lane.last,
-            )
-            step.is_open = not prompts and not lane.results
-            lane.step, lane.prompts, lane.others, lane.results = step, [], [], []
-            self._steps.append(step)
-        return lane.step
-
-    def _close(self, lane: _Lane) -> None:
-        if lane.step is not None:
-            lane.last, lane.step = lane.step, None
+    def _get_current_step(self, event: Event, lane: _Lane) -> Step:
+        """Return the current response of a lane; a new one if there was input since the last."""
+        if lane.current is not None:
+            return lane.current
+        prompts = lane.prompts
+        injected = lane.injected
+        if not prompts and not lane.results:
+            prompts = injected
+            injected = []
+        if not prompts and not lane.results and lane.last is None and lane.spawn_prompt:
+            prompts = [lane.spawn_prompt]
+        seq = event.get("seq")
+        step = Step(
+            number=0,
+            seq=seq if type(seq) is int else 0,
+            lane=lane.name,
+            prompts=prompts,
+            injected=injected,
+            results=lane.results,
+            parts=[],
+            previous=lane.last,
+            is_open=not prompts and not lane.results,
+        )
+        lane.current = step
+        lane.prompts = []
+        lane.injected = []
+        lane.results = []
+        self._steps.append(step)
+        return step
 
     def finish(self) -> Recording:
-        """The recording; lanes that nobody could ask for are left behind."""
+        """Return the recording without lanes whose first request is unknown."""
         lanes: dict[str, list[Step]] = {}
         for step in self._steps:
             lanes.setdefault(step.lane, []).append(step)
-        for name in [name for name, steps in lanes.items() if name and steps[0].is_open]:
-            self._behind["answers of subagents without a prompt"] += len(lanes.pop(name))
+        for name, steps in list(lanes.items()):
+            if name and steps[0].is_open:
+                self._skipped["answers of subagents without a prompt"] += len(steps)
+                del lanes[name]
         kept = [step for step in self._steps if step.lane in lanes]
         for number, step in enumerate(kept, 1):
             step.number = number
-        _tell_apart(lanes)
-        return Recording(self._title, kept, lanes, self._folders, self._behind, self._has_marks)
+        _make_call_ids_unique(lanes)
+        return Recording(self._title, kept, lanes, self._folders, self._skipped, self._has_markers)
 
 
-def _tell_apart(lanes: Mapping[str, list[Step]]) -> None:
-    """Give calls ids of our own where those of the runtime are the same for several."""
+def _make_call_ids_unique(lanes: Mapping[str, list[Step]]) -> None:
+    """Replace the call ids of a lane where several calls have the same."""
     for steps in lanes.values():
         calls = [call for step in steps for call in step.calls]
         if len({call.id for call in calls}) < len(calls):
@@ -251,39 +276,36 @@ def _tell_apart(lanes: Mapping[str, list[Step]]) -> None:
                 call.id = f"call_{number:06d}"
 
 
-def _native(data: Mapping[str, Any]) -> str:
-    """A runtime's own id, where every wire takes it."""
-    found = data.get("native_call_id")
-    plain = (
-        isinstance(found, str)
-        and found.isascii()
-        and found.replace("-", "").replace("_", "").isalnum()
-    )
-    return str(found) if plain and 0 < len(str(found)) <= 64 else ""
+def _get_native_id(data: Mapping[str, Any]) -> str:
+    """Return the native id of a call, where every protocol accepts it."""
+    native_id = data.get("native_call_id")
+    if not isinstance(native_id, str) or not native_id.isascii():
+        return ""
+    if not native_id.replace("-", "").replace("_", "").isalnum():
+        return ""
+    return native_id if len(native_id) <= _MAX_CALL_ID else ""
 
 
-def _data(event: Event) -> dict[str, Any]:
-    return object_of(object_of(event.get("content")).get("data"))
+def _get_data(event: Event) -> dict[str, Any]:
+    return as_object(as_object(event.get("content")).get("data"))
 
 
-def _texts(event: Event, *, blank: bool = False) -> list[str]:
-    """The words of a message, each block by itself; a text that was cut has a mark there."""
-    content = object_of(event.get("content"))
-    text, data = content.get("text"), content.get("data")
+def _get_texts(event: Event, *, keep_blank: bool = False) -> list[str]:
+    """Return the texts of a message, one per block; a cut in a text becomes a marker."""
+    content = as_object(event.get("content"))
+    text = content.get("text")
+    data = content.get("data")
     if isinstance(text, str):
-        if object_of(data).get("truncated") is True:
-            return [text.replace(_GAP, CUT)]
-        return [text] if blank or text.strip() else []
+        if as_object(data).get("truncated") is True:
+            return [text.replace(_ELLIPSIS, TRUNCATION_MARKER)]
+        return [text] if keep_blank or text.strip() else []
     blocks = data if isinstance(data, list) else [data]
-    if blank:
-        return [words for block in blocks if (words := flat(block)).strip()]
-    # A message says what its texts say; one without any is known by its images.
-    texts = [
-        flat(block) for block in blocks if isinstance(block, str) or "text" in object_of(block)
-    ]
-    found = [words for words in texts if words.strip()]
-    return found or ([MEDIA] if any(map(is_media, blocks)) else [])
-
-
-def _has_marks(text: str) -> bool:
-    return MARKER_START in text or CUT in text
+    has_media = any(map(is_media, blocks))
+    if not keep_blank:
+        # A message is compared by its texts; one without any is known by its images.
+        blocks = [block for block in blocks if isinstance(block, str) or "text" in as_object(block)]
+    texts = [flatten_text(block) for block in blocks]
+    texts = [text for text in texts if text.strip()]
+    if not texts and has_media and not keep_blank:
+        return [MEDIA]
+    return texts

@@ -1,5 +1,4 @@
-"""What a run came to: for people, for scripts, and as JUnit for a CI. The same run gives the same
-bytes."""
+"""The report on a replay: for people, as JSON, and as JUnit for CI. It is deterministic."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,19 +6,21 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from open_token.replay.matching import Difference
-from open_token.replay.playing import Run
+from open_token.replay.matching import RequestDifference
+from open_token.replay.player import ReplaySession
 from open_token.replay.recording import Step
 
-_AROUND = 60
-_BAD_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)))
+_CONTEXT_LENGTH = 60
+# Code points that XML 1.0 does not allow.
+_INVALID_XML = dict.fromkeys(
+    (*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000))
+)
 
 Mask = Callable[[str], str]
 
 
-class Parting(msgspec.Struct, frozen=True):
-    """Where a run left its recording first: the step, what of it differs, and both sides of that
-    place."""
+class Divergence(msgspec.Struct, frozen=True):
+    """Where a replay first diverged: the step, what of it differs, and both sides of it."""
 
     step: int | None
     seq: int | None
@@ -29,8 +30,8 @@ class Parting(msgspec.Struct, frozen=True):
     given: str
 
 
-class Report(msgspec.Struct, frozen=True):
-    """A whole run."""
+class Report(msgspec.Struct, frozen=True, rename={"divergence": "parting"}):
+    """The result of a replay."""
 
     steps: int
     served: int
@@ -39,114 +40,125 @@ class Report(msgspec.Struct, frozen=True):
     aside: int
     missed: int
     is_complete: bool
-    parting: Parting | None
+    divergence: Divergence | None
     command: int | None = None
-    """How the command ended, where there was one."""
+    """The exit code of the command, where there was one."""
 
     @property
     def is_same(self) -> bool:
-        """Whether the run was the recorded one."""
-        return self.parting is None and self.is_complete
+        """Whether the replay did what was recorded."""
+        return self.divergence is None and self.is_complete
 
 
-def report_of(run: Run, mask: Mask, command: int | None = None) -> Report:
-    """The report of a run; texts are masked before they are shown."""
-    outcomes = [verdict.outcome for verdict in run.verdicts]
+def build_report(session: ReplaySession, mask: Mask, command: int | None = None) -> Report:
+    """Return the report of a session; `mask` redacts texts before they are shown."""
+    outcomes = [verdict.outcome for verdict in session.verdicts]
     return Report(
-        steps=len(run.recording.steps),
-        served=run.served,
+        steps=len(session.recording.steps),
+        served=session.served,
         requests=len(outcomes),
         repeated=outcomes.count("repeated"),
         aside=outcomes.count("aside"),
         missed=outcomes.count("missed"),
-        is_complete=run.is_complete,
-        parting=_parting(run, mask),
+        is_complete=session.is_complete,
+        divergence=_find_divergence(session, mask),
         command=command,
     )
 
 
-def _parting(run: Run, mask: Mask) -> Parting | None:
-    verdict, unasked = run.parted, run.unasked
-    if verdict is not None and verdict.parted is not None:
-        return _told(verdict.step, verdict.parted, mask)
-    if unasked is not None:
-        wanted = unasked.prompts[0] if unasked.prompts else ""
-        return _told(unasked, Difference("it was never asked for", wanted, ""), mask)
+def _find_divergence(session: ReplaySession, mask: Mask) -> Divergence | None:
+    miss = session.first_miss
+    if miss is not None and miss.difference is not None:
+        return _build_divergence(miss.step, miss.difference, mask)
+    unserved = session.first_unserved
+    if unserved is not None:
+        prompt = unserved.prompts[0] if unserved.prompts else ""
+        difference = RequestDifference("it was never requested", prompt, "")
+        return _build_divergence(unserved, difference, mask)
     return None
 
 
-def _told(step: Step | None, parted: Difference, mask: Mask) -> Parting:
-    recorded, given = around(mask(parted.recorded), mask(parted.given))
-    number, seq, lane = (step.number, step.seq, step.lane) if step else (None, None, "")
-    return Parting(number, seq, lane, parted.where, recorded, given)
-
-
-def around(recorded: str, given: str) -> tuple[str, str]:
-    """Both texts near the first place where they differ."""
-    both = zip(recorded, given, strict=False)
-    place = next(
-        (place for place, (one, other) in enumerate(both) if one != other),
-        min(len(recorded), len(given)),
+def _build_divergence(step: Step | None, difference: RequestDifference, mask: Mask) -> Divergence:
+    recorded, given = cut_around_difference(mask(difference.recorded), mask(difference.given))
+    return Divergence(
+        step=step.number if step else None,
+        seq=step.seq if step else None,
+        lane=step.lane if step else "",
+        where=difference.where,
+        recorded=recorded,
+        given=given,
     )
-    start = max(0, place - _AROUND)
+
+
+def cut_around_difference(recorded: str, given: str) -> tuple[str, str]:
+    """Return both texts near the first position where they differ."""
+    position = min(len(recorded), len(given))
+    for index, (one, other) in enumerate(zip(recorded, given, strict=False)):
+        if one != other:
+            position = index
+            break
+    start = max(0, position - _CONTEXT_LENGTH)
     return _cut(recorded, start), _cut(given, start)
 
 
 def _cut(text: str, start: int) -> str:
-    end = start + 2 * _AROUND
-    return ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+    end = start + 2 * _CONTEXT_LENGTH
+    prefix = "..." if start else ""
+    suffix = "..." if end < len(text) else ""
+    return prefix + text[start:end] + suffix
 
 
-def as_object(report: Report, name: str) -> dict[str, Any]:
-    """The report for scripts."""
-    told = msgspec.to_builtins(report)
-    return {"schema": "open-token/replay/1", "source": name, "same": report.is_same, **told}
+def to_json_object(report: Report, name: str) -> dict[str, Any]:
+    """Return the report as a JSON object."""
+    fields = msgspec.to_builtins(report)
+    return {"schema": "open-token/replay/1", "source": name, "same": report.is_same, **fields}
 
 
-def as_junit(report: Report, run: Run, name: str) -> bytes:
-    """The report as JUnit: one case a step, and one for a command that failed though it did not
-    part."""
-    parting = report.parting
-    cases = [_case(step, run, parting) for step in run.recording.steps]
-    if parting is not None and parting.step is None:
+def to_junit(report: Report, session: ReplaySession, name: str) -> bytes:
+    """Return the report as JUnit XML: one test case per step, and one for a failed command."""
+    divergence = report.divergence
+    cases = [_render_case(step, session, divergence) for step in session.recording.steps]
+    if divergence is not None and divergence.step is None:
+        failure = _render_failure(divergence)
         cases.append(
-            f'  <testcase classname="replay" name="after the last step">{_failure(parting)}</testcase>'
+            f'  <testcase classname="replay" name="after the last step">{failure}</testcase>'
         )
-    if report.command and parting is None:
-        told = quoteattr(f"it ended with {report.command}")
+    if report.command and divergence is None:
+        message = quoteattr(f"exit code {report.command}")
         cases.append(
-            f'  <testcase classname="replay" name="the command"><failure message={told}/></testcase>'
+            '  <testcase classname="replay" name="the command">'
+            f"<failure message={message}/></testcase>"
         )
-    failed = sum("<failure" in case for case in cases)
+    failures = sum("<failure" in case for case in cases)
     skipped = sum("<skipped" in case for case in cases)
-    counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="{skipped}"'
-    head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name={quoteattr(_clean(name))} {counts}>\n'
-    return (head + "\n".join(cases) + "\n</testsuite>\n").encode()
+    counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuite name={quoteattr(_clean_xml(name))} {counts}>",
+        *cases,
+        "</testsuite>",
+    ]
+    return ("\n".join(lines) + "\n").encode()
 
 
-def _case(step: Step, run: Run, parting: Parting | None) -> str:
+def _render_case(step: Step, session: ReplaySession, divergence: Divergence | None) -> str:
     lane = f" ({step.lane})" if step.lane else ""
-    opening = (
-        f'  <testcase classname="replay" name={quoteattr(_clean(f"step {step.number}{lane}"))}'
-    )
-    if parting is not None and parting.step == step.number:
-        return f"{opening}>{_failure(parting)}</testcase>"
-    return (
-        f"{opening}/>"
-        if run.was_served(step)
-        else f'{opening}><skipped message="not reached"/></testcase>'
-    )
+    name = quoteattr(_clean_xml(f"step {step.number}{lane}"))
+    opening = f'  <testcase classname="replay" name={name}'
+    if divergence is not None and divergence.step == step.number:
+        return f"{opening}>{_render_failure(divergence)}</testcase>"
+    if session.was_served(step):
+        return f"{opening}/>"
+    return f'{opening}><skipped message="not reached"/></testcase>'
 
 
-def _failure(parting: Parting) -> str:
-    body = (
-        f"recorded: {parting.recorded}\ngiven:    {parting.given}"
-        if parting.recorded or parting.given
-        else ""
-    )
-    return f"<failure message={quoteattr(_clean(parting.where))}>{escape(_clean(body))}</failure>"
+def _render_failure(divergence: Divergence) -> str:
+    body = ""
+    if divergence.recorded or divergence.given:
+        body = f"recorded: {divergence.recorded}\ngiven:    {divergence.given}"
+    message = quoteattr(_clean_xml(divergence.where))
+    return f"<failure message={message}>{escape(_clean_xml(body))}</failure>"
 
 
-def _clean(text: str) -> str:
-    """Text without what XML cannot hold."""
-    return text.translate(_BAD_XML)
+def _clean_xml(text: str) -> str:
+    return text.translate(_INVALID_XML)

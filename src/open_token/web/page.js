@@ -7,7 +7,7 @@
   root.classList.add("js");
   let here = null, found = [], hit = -1, last = "";
 
-  // Asked of the classes alone: asking for boxes would make the browser lay out all that it may leave undrawn.
+  // Visibility by classes only: measuring boxes would force the browser to lay out blocks it may skip.
   const hidden = ".brief .run, .brief .mid, .brief .quiet, .full .quiet, .nothoughts .think";
   const shown = (item) => !item.closest(hidden) && !item.parentElement.closest("details:not([open])");
   const reveal = (item) => {
@@ -29,7 +29,7 @@
     if (link && item.id) history.replaceState(null, "", "#" + encodeURIComponent(item.id));
   };
   const top = () => doc.querySelector(".bar").getBoundingClientRect().bottom + 48;
-  // Where we are: the marked item while it is on the screen, else the first one below the bar; at the start, before all.
+  // The current position: the marked item, else the first one below the bar; at the top of the page, before all.
   const step = (query, by) => {
     const items = all(query, main).filter(query === ".bad" ? () => true : shown);
     let place = items.indexOf(here);
@@ -75,7 +75,7 @@
     const outer = new Set();
     some.forEach((one) => { for (let up = one.parentElement; up && up !== main; up = up.parentElement) outer.add(up); });
     found = some.filter((one) => !outer.has(one));
-    hits.textContent = words.length < 2 ? "" : found.length ? found.length + " found" : "nothing found";
+    hits.textContent = words.length < 2 ? "" : found.length ? found.length + " found" : "no matches";
     if (self.CSS && CSS.highlights) CSS.highlights.delete("ot-hit");
   };
   const paint = (item) => {

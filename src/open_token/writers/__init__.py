@@ -1,52 +1,87 @@
-"""Writers: each turns a record into bytes, event by event so that sizes can be told in advance, or
-whole for others."""
+"""Writers: turn a record into bytes.
 
-from importlib import import_module
-from typing import BinaryIO, Protocol, cast
+The document formats (json, ndjson) write event by event, so that sizes are known in advance;
+exchange formats (ATIF, OpenTelemetry) and pages for people are written as a whole.
+"""
+
+from typing import BinaryIO, Protocol
 
 from open_token.model.document import Event, Integrity, Note, Record
-from open_token.writers.json_document import JsonDocument
-from open_token.writers.ndjson import Ndjson
+from open_token.writers.json import JsonWriter
+from open_token.writers.ndjson import NdjsonWriter
+
+EXCHANGE_FORMATS = ("atif", "otel")
+PAGE_FORMATS = ("html", "markdown", "brief")
+SIZED_PAGE_FORMAT = "brief"
+"""The page format whose own size max_bytes limits, instead of the size of the document."""
 
 
 class Writer(Protocol):
-    """What a writer does."""
+    """Encodes a document in three parts."""
 
     def head(self, record: Record) -> bytes:
-        """Everything before the first event."""
+        """Encode everything before the first event."""
         ...
 
-    def event(self, event: Event, place: int) -> bytes:
-        """One event at a place (from 1), with its separator."""
+    def event(self, event: Event, position: int) -> bytes:
+        """Encode one event (positions start at 1), with its separator."""
         ...
 
     def tail(self, record: Record, integrity: Integrity | None, count: int) -> bytes:
-        """Everything after the last event."""
+        """Encode everything after the last event."""
         ...
 
 
-def writer_for(mode: str, pretty: bool) -> Writer:
-    """The writer of that mode."""
-    return JsonDocument(pretty) if mode == "json" else Ndjson()
-
-
-class Form(Protocol):
-    """What the module of a format of others defines."""
+class ExchangeWriter(Protocol):
+    """The interface of a module for an exchange format."""
 
     def write(
         self, record: Record, integrity: Integrity | None, out: BinaryIO
     ) -> tuple[int, list[Note]]:
-        """Write all of it; gives the count of bytes, and what has no place in that format."""
+        """Write the record; return the byte count and notes on what the format cannot hold."""
         ...
 
 
-FORMS = ("atif", "otel")
-"""Formats of others, which their tools take."""
+class PageWriter(Protocol):
+    """The interface of a module for a page format."""
+
+    def write(
+        self,
+        record: Record,
+        integrity: Integrity | None,
+        out: BinaryIO,
+        max_bytes: int | None = None,
+    ) -> int:
+        """Write the page, within `max_bytes` where the format supports it; return the byte count."""
+        ...
 
 
-def form_of(name: str) -> Form:
-    """The format of that name, loaded when it is asked for."""
-    return cast(Form, import_module(f"open_token.writers.{name}"))
+def create_writer(mode: str, pretty: bool) -> Writer:
+    """Return the writer of a document mode, json or ndjson."""
+    return JsonWriter(pretty) if mode == "json" else NdjsonWriter()
 
 
-__all__ = ["FORMS", "Form", "JsonDocument", "Ndjson", "Writer", "form_of", "writer_for"]
+def load_exchange_writer(name: str) -> ExchangeWriter:
+    """Import the writer of an exchange format."""
+    if name == "atif":
+        from open_token.writers import atif
+
+        return atif
+    from open_token.writers import otel
+
+    return otel
+
+
+def load_page_writer(name: str) -> PageWriter:
+    """Import the writer of a page format."""
+    if name == "html":
+        from open_token.writers import html
+
+        return html
+    if name == "markdown":
+        from open_token.writers import markdown
+
+        return markdown
+    from open_token.writers import brief
+
+    return brief

@@ -8,6 +8,7 @@ from open_token.context import Context
 from open_token.locallib.discovery import Session, drop_cut_word
 from open_token.options import ExportOptions
 from open_token.storage.files import Folders
+from open_token.titles import shorten
 
 
 def mask_titles(titles: Sequence[str | None], console: Console) -> list[str]:
@@ -16,7 +17,8 @@ def mask_titles(titles: Sequence[str | None], console: Console) -> list[str]:
 
     cache = Folders.of(console.env).cache
     context = Context(ExportOptions(), rule_cache=cache, engine="keywords")
-    return mask_texts([drop_cut_word(title or "") for title in titles], context)
+    masked = mask_texts([drop_cut_word(title or "") for title in titles], context)
+    return [shorten(title) for title in masked]
 
 
 def mask_session_titles(sessions: list[Session], console: Console) -> list[Session]:

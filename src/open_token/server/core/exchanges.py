@@ -9,7 +9,6 @@ from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ContentBlock
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import RunRequest
-from open_token.server.agent.titles import build_title
 from open_token.server.core.chat_request import (
     Answer,
     ChatRequest,
@@ -21,6 +20,7 @@ from open_token.server.core.services import Services
 from open_token.server.errors import conflict
 from open_token.server.store.rows import Fence, NewRun, RunEnd
 from open_token.session import SessionState, Turn, actions, branches
+from open_token.titles import make_title
 
 _MAX_RETRIES = 20
 
@@ -65,7 +65,7 @@ class NewExchange:
         if call_id is not None:
             yield from _answer_question(state, call_id, answer)
         if not state.session.intent:
-            title = build_title(request.text)
+            title = make_title(request.text)
             if title:
                 yield "session.changed", {"changes": {"intent": title}}
 

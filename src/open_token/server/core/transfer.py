@@ -35,6 +35,7 @@ from open_token.server.errors import ApiError, bad_request, not_found
 from open_token.session import SessionState
 from open_token.session.document_import import import_document
 from open_token.sources.source import Source
+from open_token.titles import choose_title, iter_prompts
 
 READER = "session_server"
 MEDIA_TYPES = {
@@ -195,7 +196,9 @@ async def import_session(services: Services, owner: str, upload: Upload) -> Sess
         await pending.add(session_id, owner)
         try:
             chosen_title = _clean_title(upload.name)
-            title = chosen_title or _clean_title(parsed.title) or "Imported session"
+            fallback = str(parsed.record.conversation.get("id") or "Imported session")
+            own_title = choose_title(parsed.title, iter_prompts(parsed.events()), fallback)
+            title = chosen_title or _clean_title(own_title) or "Imported session"
             writer = DocumentWriter(services, owner, session_id, parsed)
             await writer.write(title, is_chosen=bool(chosen_title))
             await _restore_files(services, session_id, path, parsed)

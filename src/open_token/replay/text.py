@@ -1,0 +1,62 @@
+"""Text of untrusted JSON values: what a result or a block of a message says."""
+
+from typing import Any
+
+import msgspec
+
+MEDIA = "[media]"
+"""Stands for an image or a file in a message: its presence is compared, not its content."""
+_WRAPPERS = ("output", "result", "content", "error")
+_MEDIA_TYPES = (
+    "image",
+    "image_url",
+    "input_image",
+    "document",
+    "file",
+    "input_file",
+    "audio",
+    "inlineData",
+    "inline_data",
+)
+_MEDIA_KEYS = ("base64", "inlineData", "inline_data")
+_MAX_DEPTH = 64
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Return a value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    """Return a value where it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def is_media(value: Any) -> bool:
+    """Return whether a block is an image or a file."""
+    block = as_object(value)
+    return block.get("type") in _MEDIA_TYPES or any(key in block for key in _MEDIA_KEYS)
+
+
+def flatten_text(value: Any, depth: int = 0) -> str:
+    """Return the text of a value: of its text blocks, or inside a wrapper object, else its JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, list) and depth < _MAX_DEPTH:
+        texts = [flatten_text(item, depth + 1) for item in value]
+        return "\n".join(text for text in texts if text)
+    if isinstance(value, dict) and depth < _MAX_DEPTH:
+        if isinstance(value.get("text"), str):
+            return str(value["text"])
+        if is_media(value):
+            return ""
+        if len(value) == 1:
+            name = next(iter(value))
+            if name in _WRAPPERS:
+                return flatten_text(value[name], depth + 1)
+    return msgspec.json.encode(value, order="sorted").decode()

@@ -1,0 +1,181 @@
+"""HTML of the parts inside an opened row: long texts, key-value lists, images, diffs."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from open_token.writers.escape import escape_html
+from open_token.writers.line_diff import FileChange, Line, count_common_ends, trim_context
+
+MAX_LINES = 400
+"""A text or diff with more lines is folded."""
+_HEAD_LINES = 60
+_TAIL_LINES = 20
+_MAX_KEYS = 500
+_MAX_HIGHLIGHTED = 2_000
+"""Characters of a line in which the changed part is highlighted."""
+# Types that a browser shows without running anything.
+_IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def render_text(text: str, render: Callable[[str], str] = escape_html, classes: str = "") -> str:
+    """Render preformatted text; of a long one the middle is folded."""
+    attribute = f' class="{classes}"' if classes else ""
+
+    def render_lines(lines: list[str]) -> str:
+        return f"<pre{attribute}>{render(chr(10).join(lines))}</pre>"
+
+    lines = text.split("\n")
+    if len(lines) <= MAX_LINES:
+        return render_lines(lines)
+    middle = lines[_HEAD_LINES:-_TAIL_LINES]
+    return (
+        render_lines(lines[:_HEAD_LINES])
+        + _render_more(len(middle), render_lines(middle))
+        + render_lines(lines[-_TAIL_LINES:])
+    )
+
+
+def _render_more(count: int, body: str) -> str:
+    return f'<details class="more"><summary>show {count:,} more lines</summary>{body}</details>'
+
+
+def render_value(value: Any) -> str:
+    """Render an object as a list of keys and values, any other value as text."""
+    if not isinstance(value, dict):
+        return f"<pre>{escape_html(format_value(value))}</pre>"
+    if not value:
+        return ""
+    entries = list(value.items())[:_MAX_KEYS]
+    rendered = "".join(
+        f"<dt>{escape_html(str(key))}</dt><dd>{_render_field(field)}</dd>" for key, field in entries
+    )
+    more = ""
+    if len(value) > _MAX_KEYS:
+        more = f"<p>and {len(value) - _MAX_KEYS:,} more keys</p>"
+    return f"<dl>{rendered}</dl>{more}"
+
+
+def _render_field(value: Any) -> str:
+    if isinstance(value, str):
+        return render_text(value) if "\n" in value else escape_html(value)
+    if isinstance(value, dict) and "base64" in value:
+        return render_media(value)
+    if isinstance(value, dict | list):
+        return render_text(format_value(value))
+    return escape_html(format_value(value))
+
+
+def format_value(value: Any) -> str:
+    """Return a value as text: strings verbatim, anything else as indented JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return "(nested too deeply to show here; see the JSON export)"
+
+
+def render_blocks(blocks: list[Any]) -> str:
+    """Render the blocks of a message or a result that are not text."""
+    parts: list[str] = []
+    for block in blocks:
+        is_media = isinstance(block, dict) and "base64" in block
+        parts.append(render_media(block) if is_media else render_value(block))
+    return "".join(parts)
+
+
+def render_media(block: dict[str, Any]) -> str:
+    """Render an image of a safe type; any other file by its type and size."""
+    media_type = block.get("media_type")
+    encoded = block.get("base64")
+    length = block.get("bytes")
+    size = f", {length:,} bytes" if type(length) is int else ""
+    label = f"{escape_html(str(media_type)[:60])}{size}"
+    is_image = isinstance(media_type, str) and media_type in _IMAGE_TYPES
+    if is_image and isinstance(encoded, str) and _BASE64.fullmatch(encoded):
+        return (
+            f'<figure><img alt="{media_type}{size}" src="data:{media_type};base64,{encoded}">'
+            f"<figcaption>{label}</figcaption></figure>"
+        )
+    return f'<p class="facts">{label}: not shown here</p>'
+
+
+def render_changes(changes: list[FileChange]) -> str:
+    """Render diffs, one per file."""
+    is_named = len(changes) > 1
+    return "".join(_render_change(change, is_named=is_named) for change in changes)
+
+
+def _render_change(change: FileChange, *, is_named: bool) -> str:
+    head = ""
+    if is_named:
+        head = f'<p class="facts">{escape_html(change.path)} {change.verb}</p>'
+    if change.verb == "written":
+        return head + render_text("\n".join(line.text for line in change.lines))
+    lines = trim_context(change.lines)
+    body = _render_diff(lines[:MAX_LINES])
+    if len(lines) > MAX_LINES:
+        body += _render_more(len(lines) - MAX_LINES, _render_diff(lines[MAX_LINES:]))
+    return head + body
+
+
+def _render_diff(lines: list[Line]) -> str:
+    parts: list[str] = []
+    index = 0
+    while index < len(lines):
+        removed = _count_run(lines, index, "-")
+        added = _count_run(lines, index + removed, "+")
+        end = index + max(1, removed + added)
+        if removed and removed == added:
+            middle = index + removed
+            parts += _render_replacement(lines[index:middle], lines[middle:end])
+        else:
+            parts += [_render_line(line, escape_html(line.text)) for line in lines[index:end]]
+        index = end
+    return f'<pre class="diff">{"".join(parts)}</pre>'
+
+
+def _count_run(lines: list[Line], start: int, op: str) -> int:
+    end = start
+    while end < len(lines) and lines[end].op == op:
+        end += 1
+    return end - start
+
+
+def _render_replacement(removed: list[Line], added: list[Line]) -> list[str]:
+    """Render lines that replace as many others, with what differs in each highlighted."""
+    old_parts: list[str] = []
+    new_parts: list[str] = []
+    for old, new in zip(removed, added, strict=True):
+        head, tail = count_common_ends(old.text[:_MAX_HIGHLIGHTED], new.text[:_MAX_HIGHLIGHTED])
+        is_long = max(len(old.text), len(new.text)) > _MAX_HIGHLIGHTED
+        # Where less than a third is equal the highlight would be noise.
+        if is_long or (head + tail) * 3 < len(new.text):
+            head = 0
+            tail = 0
+        old_parts.append(_render_line(old, _highlight_middle(old.text, head, tail)))
+        new_parts.append(_render_line(new, _highlight_middle(new.text, head, tail)))
+    return old_parts + new_parts
+
+
+def _highlight_middle(text: str, head: int, tail: int) -> str:
+    if not head and not tail:
+        return escape_html(text)
+    middle = text[head : len(text) - tail]
+    end = text[len(text) - tail :]
+    highlighted = f"<b>{escape_html(middle)}</b>" if middle else ""
+    return f"{escape_html(text[:head])}{highlighted}{escape_html(end)}"
+
+
+def _render_line(line: Line, html: str) -> str:
+    if line.op == "+":
+        return f"<ins>+ {html}</ins>"
+    if line.op == "-":
+        return f"<del>- {html}</del>"
+    if line.op == "@":
+        return f"<i>{html}</i>"
+    return f"  {html}\n"

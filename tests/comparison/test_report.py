@@ -1,0 +1,129 @@
+"""The report on two sessions."""
+
+import json
+
+import msgspec
+
+import open_token
+from runs import call, calls, document, said
+
+ONE = document(
+    [
+        said("user", "Fix it."),
+        calls(
+            call("Bash", "bad", failed=True, command="make", timeout=1, env={"A": "1", "B": "2"})
+        ),
+        calls(call("Edit", file_path="a.py", old_string="x", new_string="y")),
+        said("assistant", "Done."),
+    ]
+)
+OTHER = document(
+    [
+        said("user", "Fix it."),
+        calls(
+            call("Bash", "bad", failed=True, command="make", env={"A": "1", "B": "3"}, when="now")
+        ),
+        calls(call("Edit", file_path="a.py", old_string="x", new_string="z")),
+        calls(call("Write", file_path="b.py", content="w")),
+        said("assistant", "Done."),
+    ],
+    shift=5,
+)
+
+
+def test_it_is_json_with_stable_names() -> None:
+    told = json.loads(msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()))
+    assert list(told) == [
+        "schema", "same", "level", "sentence", "a", "b", "equal", "counts", "first", "parting", "resync",
+        "divergence_ratio", "blast_radius", "files", "notes", "differences",
+    ]  # fmt: skip
+    assert told["schema"] == "open-token/diff/1"
+    assert told["same"] is False
+    assert told["counts"] == {"args_changed": 2, "extra": 1}
+    assert told["parting"]["cause"] == "decision"
+    assert told["parting"]["a"] == {
+        "step": 2,
+        "seq": 2,
+        "id": "evt_000002",
+        "kind": "call",
+        "role": "assistant",
+        "tool": "Bash",
+        "deed": "run",
+        "target": "make",
+        "failed": True,
+    }
+    assert told["files"] == {"same": [], "differ": ["a.py"], "only_a": [], "only_b": ["b.py"]}
+    assert told["divergence_ratio"] == 0.6
+    assert told["blast_radius"] == 3
+    assert told["resync"]["a"]["step"] == 4
+
+
+def test_each_value_that_differs_has_its_pointer() -> None:
+    told = open_token.diff(ONE, OTHER).as_json()
+    assert told["differences"][0]["changes"] == [
+        {"path": "/arguments/timeout", "a": 1},
+        {"path": "/arguments/env/B", "a": "2", "b": "3"},
+        {"path": "/arguments/when", "b": "now"},
+    ]
+    assert told["differences"][2] == {
+        "class": "extra",
+        "a": None,
+        "b": {**told["differences"][2]["b"], "target": "b.py"},
+        "changes": [],
+    }
+
+
+def test_true_is_not_one() -> None:
+    one, other = (document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1))
+    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert told == [
+        {"path": "/arguments/on", "a": True, "b": 1},
+        {"path": "/arguments/at", "a": [True], "b": [1]},
+    ]
+
+
+def test_markers_that_compare_by_type_are_no_changes() -> None:
+    one, other = (
+        document(
+            [
+                calls(
+                    call(
+                        "lamp",
+                        key=f"[REDACTED:token:0000000{number}]",
+                        say=f"{number} [REDACTED:a:1234567{number}]",
+                    )
+                )
+            ]
+        )
+        for number in (1, 2)
+    )
+    other["conversation"]["id"] = "another"
+    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert told == [{"path": "/arguments/say", "a": "1 [REDACTED:a]", "b": "2 [REDACTED:a]"}]
+
+
+def test_figures_of_a_side() -> None:
+    side = open_token.diff(ONE, OTHER).a
+    assert (side.steps, side.calls, side.failed, side.files, side.models) == (
+        4,
+        2,
+        1,
+        ["a.py"],
+        ["some-model-1"],
+    )
+
+
+def test_the_same_has_nothing_to_tell() -> None:
+    told = open_token.diff(ONE, ONE).as_json()
+    assert told["same"] is True
+    assert (told["parting"], told["first"], told["differences"], told["blast_radius"]) == (
+        None,
+        None,
+        [],
+        0,
+    )
+
+
+def test_the_same_bytes_each_time() -> None:
+    one, other = (msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()) for _ in range(2))
+    assert one == other
