@@ -650,7 +650,7 @@ class TestSeveral:
         def read(source: Source, draft: Draft) -> None:
             person = draft.get_actor("human", "user")
             draft.conversation["id"] = "folder"
-            for part in source.below("*.json"):
+            for part in source.find_files("*.json"):
                 draft.add_message("user", part.document["say"], person)
 
         add_reader(monkeypatch, "events", places=(".events/*/",), read=read)
@@ -674,7 +674,10 @@ class TestBeside:
         def read(source: Source, draft: Draft) -> None:
             original(source, draft)
             person = draft.get_actor("human", "user")
-            for part in [*source.neighbours("part-*.jsonl"), *source.neighbours("agents/*.jsonl")]:
+            for part in [
+                *source.find_siblings("part-*.jsonl"),
+                *source.find_siblings("agents/*.jsonl"),
+            ]:
                 for _, record in part.records():
                     draft.add_message("user", record.get("say", "nothing"), person)
 
@@ -873,11 +876,11 @@ class TestKilled:
             return run
 
         with monkeypatch.context() as patch:
-            patch.setattr(index, "append", dying(files.append))
-            patch.setattr(index, "write_whole", dying(files.write_whole))
-            patch.setattr(module, "remove", dying(files.remove))
-            patch.setattr(module, "sweep", dying(files.sweep))
-            patch.setattr(files.Unnamed, "become", dying(files.Unnamed.become))
+            patch.setattr(index, "append_bytes", dying(files.append_bytes))
+            patch.setattr(index, "write_atomic", dying(files.write_atomic))
+            patch.setattr(module, "remove_file", dying(files.remove_file))
+            patch.setattr(module, "remove_leftovers", dying(files.remove_leftovers))
+            patch.setattr(files.PendingFile, "commit", dying(files.PendingFile.commit))
             with contextlib.suppress(Killed):
                 world.run()
         return count

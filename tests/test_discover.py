@@ -567,7 +567,7 @@ class Counter:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = self.bytes = 0
-        real = file_ends.ends_of
+        real = file_ends.read_ends
 
         def counting(path: Path, first: int, last: int = 0) -> tuple[bytes, bytes]:
             head, tail = real(path, first, last)

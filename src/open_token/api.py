@@ -26,7 +26,7 @@ from open_token.registry import detect_format, load_reader, select_conversation
 from open_token.registry import list_conversations as list_conversations
 from open_token.settings import Settings, load_settings, load_signing_settings
 from open_token.sources.source import Source
-from open_token.storage.files import local_key, read_if_there, whole_file
+from open_token.storage.files import atomic_file, load_local_key, read_existing
 from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def export_file(
         )
     context = _with_signer(load_context(options), sign_key)
     opened, reader = _open_conversation(source, reader, conversation)
-    with whole_file(Path(target)) as out:
+    with atomic_file(Path(target)) as out:
         return run_pipeline(opened, out, context, reader, to=to)
 
 
@@ -265,7 +265,7 @@ def load_trust(named: str | Path | None, env: Mapping[str, str]) -> "Trust | Non
 def _read_signers(path: Path) -> "tuple[Signer, ...]":
     from open_token.integrity.signatures.trust import read_signers
 
-    raw = read_if_there(path)
+    raw = read_existing(path)
     if raw is None:
         raise InputError(
             "the list of trusted signers does not exist",
@@ -300,7 +300,7 @@ def build_context(options: ExportOptions, settings: Settings, env: Mapping[str, 
     return Context(
         options=options,
         now=_read_clock(env),
-        key=local_key(settings.folders),
+        key=load_local_key(settings.folders),
         team_key=settings.team_key,
         policy=settings.policy,
         rule_cache=settings.folders.cache,

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from open_token.builder.draft import MISSING, Draft
+from open_token.builder.draft import MISSING_RESULT, Draft
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.integrity.event_hashes import EventHasher, build_hasher, commit_to_source
@@ -245,7 +245,7 @@ def _write(
         kinds = [event["type"] for event in events]
         calls += kinds.count("tool_use")
         results = [event["content"] for event in events if event["type"] == "tool_result"]
-        missing += sum(content.get("data") == MISSING for content in results)
+        missing += sum(content.get("data") == MISSING_RESULT for content in results)
     integrity = hasher.integrity()
     total += out.write(writer.tail(record, integrity, hasher.count))
     return Receipt(

@@ -13,7 +13,13 @@ from open_token.context import AllowEntry, CustomRule, Policy, RedactionOverride
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.model.document import REDACTION_MODES
 from open_token.options import OPTION_NAMES, ExportOptions, suggest_match
-from open_token.storage.files import Folders, make_folder, read_if_there, read_optional, write_whole
+from open_token.storage.files import (
+    Folders,
+    make_folder,
+    read_existing,
+    read_optional,
+    write_atomic,
+)
 
 PROJECT_FILE = ".open-token.toml"
 SYSTEM_FILE = Path("/etc/open-token/config.toml")
@@ -110,7 +116,7 @@ def _read_trusted_file(path: Path) -> _File:
     """Read a file of the user or the system.
 
     It may hold a policy, so a file that exists and cannot be read is an error."""
-    return _File(path, _parse_toml(read_if_there(path) or b"", str(path)))
+    return _File(path, _parse_toml(read_existing(path) or b"", str(path)))
 
 
 def _find_project_file(folder: Path) -> _File:
@@ -198,7 +204,7 @@ def _read_overrides(user: _File, project: _File) -> tuple[RedactionOverrides, tu
 
 def read_rules_file(path: Path, name: str) -> tuple[CustomRule, ...]:
     """Read and check the rules of a file."""
-    raw = read_if_there(path)
+    raw = read_existing(path)
     if raw is None:
         raise InputError("no such file or rule", where=name, help="see `open-token rules list`")
     return parse_rules(raw, name)
@@ -233,7 +239,7 @@ def add_allow_entries(folders: Folders, entries: list[tuple[str, str]]) -> Path:
             where=str(path),
             help="choose another folder with OPEN_TOKEN_HOME",
         )
-    write_whole(path, text.encode(), 0o600)
+    write_atomic(path, text.encode(), 0o600)
     return path
 
 

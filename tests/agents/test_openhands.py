@@ -275,7 +275,7 @@ class TestBranches:
         _, events = read(lines(*said))
         draft = Draft(**options)
         source = Source("x", data=lines(*said))
-        source.neighbour = lambda *parts: Source("s", data=json.dumps(state).encode())  # type: ignore[method-assign]
+        source.open_sibling = lambda *parts: Source("s", data=json.dumps(state).encode())  # type: ignore[method-assign]
         READER.read(source, draft)
         assert events
         return [

@@ -20,7 +20,7 @@ from fake_talk import write
 from open_token.cli import archive as module
 from open_token.cli import main
 from open_token.integrity.verify import VERIFIED, verify_bytes
-from open_token.storage.files import locked
+from open_token.storage.files import try_lock
 
 PATIENCE = 30.0
 
@@ -169,7 +169,7 @@ class TestOnePass:
 
     def test_it_is_in_use(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (home / "here" / "talks").mkdir()
-        with locked(home / "here" / "talks" / ".lock"):
+        with try_lock(home / "here" / "talks" / ".lock"):
             code, _, err = told(capsys, "talks")
         assert code == 3
         assert "another open-token is at work on this archive" in err

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from open_token.builder.draft import MISSING, Draft
+from open_token.builder.draft import MISSING_RESULT, Draft
 from open_token.errors import InputError
 from open_token.model.document import Event, Record
 from open_token.registry import READERS, detect_format
@@ -136,7 +136,7 @@ class TestPairing:
         made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
         _, events = read(trajectory(made))
         assert [event["content"]["data"] for event in events if event["type"] == "tool_result"] == [
-            MISSING
+            MISSING_RESULT
         ]
 
     def test_what_answers_no_call_is_the_environment_speaking(self) -> None:

@@ -16,7 +16,7 @@ import yaml
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.registry import READERS, detect_format
-from open_token.sources.decompress import zstd
+from open_token.sources.decompress import load_zstd
 from open_token.sources.source import Source
 from readers.exported import everything, told, words
 from readers.told import brief
@@ -225,7 +225,7 @@ def test_bodies_that_cannot_be_read_are_noted(data: bytes, encoding: str) -> Non
 
 
 def test_a_body_packed_with_zstandard_is_read() -> None:
-    if (known := zstd()) is None:
+    if (known := load_zstd()) is None:
         pytest.skip("there is nothing here that packs with Zstandard")
     tape = item(*PAIR)
     data = known.compress(json.dumps(PAIR[1]).encode())

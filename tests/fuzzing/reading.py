@@ -164,7 +164,7 @@ def check_peek(data: bytes) -> None:
     """Every reader that can tell a title from the first lines does so from anything, in text or not
     at all."""
     try:
-        records = Source("input", data=data).opening(PEEK)
+        records = Source("input", data=data).read_opening(PEEK)
     except OpenTokenError:
         return
     for name in READERS:

@@ -22,7 +22,7 @@ from open_token.locallib.hooks.archiving import Surroundings, archive_all, find_
 from open_token.locallib.hooks.payload import HookCall, parse_call
 from open_token.locallib.hooks.queue import CallQueue
 from open_token.options import ExportOptions
-from open_token.storage.files import locked
+from open_token.storage.files import try_lock
 
 
 class Machine:
@@ -216,7 +216,7 @@ def test_after_a_turn_it_rests_unless_a_session_ends(machine: Machine) -> None:
 
 def test_it_waits_for_another_that_is_at_work(machine: Machine) -> None:
     machine.folder.mkdir()
-    with locked(machine.folder / ".lock"):
+    with try_lock(machine.folder / ".lock"):
         machine.while_asleep = lambda: None
         assert machine.keep(said(machine, "codex")[2]) == [("codex", "failed")]
     assert machine.now > 600

@@ -20,7 +20,7 @@ from open_token.model.document import Event
 from open_token.native.compression import compress_data
 from open_token.native.restore import restore, restore_files
 from open_token.registry import detect_format, list_conversations
-from open_token.sources.containers import quoted
+from open_token.sources.containers import quote_identifier
 from open_token.sources.source import Source
 from there_and_back import WHOLE, exactly, there_and_back
 
@@ -439,7 +439,7 @@ def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
     come_back(tmp_path / "talk.db", tmp_path)
     with contextlib.closing(sqlite3.connect(tmp_path / "back" / "talk.db")) as back:
         rows = [
-            back.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0]
+            back.execute(f"SELECT count(*) FROM {quote_identifier(table)}").fetchone()[0]
             for table in source.tables
         ]
     assert sum(rows) > 1, "an empty database comes back from anything"

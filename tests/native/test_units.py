@@ -99,7 +99,7 @@ def test_all_that_was_read_is_told_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps({"name": name}) + "\n")
     source = Source.of(tmp_path / "main.jsonl")
-    for other in source.neighbours("**/*.jsonl"):
+    for other in source.find_siblings("**/*.jsonl"):
         if "child" in other.name:
             list(other.records())
     assert [file for file, _, _ in told(source)] == ["", "sub/child.jsonl"]

@@ -12,7 +12,7 @@ from client_mirror import Mirror
 from open_token import api
 from open_token.builder.draft import Draft
 from open_token.context import Context
-from open_token.formats.session_server.log import tell
+from open_token.formats.session_server.log import add_session
 from open_token.jsontools.canonical import hash_events
 from open_token.model.document import Record
 from open_token.model.log_events import LogEntry
@@ -50,7 +50,7 @@ def imported(document: Any) -> tuple[SessionState, list[LogEntry]]:
 
 def told(state: SessionState, **options: Any) -> Record:
     draft = Draft(**options)
-    tell(state, draft)
+    add_session(state, draft)
     return draft.finish(lambda: "0" * 64)
 
 

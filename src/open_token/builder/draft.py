@@ -1,13 +1,16 @@
-"""How a reader builds a conversation: Draft numbers, pairs, spans and notes, so that no reader can
-break them."""
+"""The draft: how readers build a conversation.
+
+Draft numbers events, pairs calls with results, and manages spans and notes, so that no reader can
+get these wrong.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import msgspec
 
-from open_token.builder.call_pairing import Calls
-from open_token.builder.event_writer import Ledger, links_of
+from open_token.builder.call_pairing import CallTracker
+from open_token.builder.event_writer import EventWriter, build_links
 from open_token.jsontools.walk import estimate_memory, normalize_json_values
 from open_token.model.document import (
     Content,
@@ -23,13 +26,13 @@ from open_token.model.document import (
     Usage,
 )
 from open_token.model.document import Visibility as Visibility
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
-MISSING = {"missing_result": True}
+MISSING_RESULT = {"missing_result": True}
 
 
-class Draft(Ledger):
-    """A conversation under construction. Readers call its verbs in source order."""
+class Draft(EventWriter):
+    """A conversation under construction. Readers call its methods in source order."""
 
     def __init__(
         self,
@@ -48,16 +51,16 @@ class Draft(Ledger):
         self.exported_at: str | None = None
         self.integrity: Integrity | None = None
         self.without_thoughts = without_thoughts
-        """What internal_availability says when no thought came: unknown where the format cannot
-        tell."""
+        """The value of internal_availability if there is no reasoning: unknown where the format
+        cannot tell."""
         self._actors: dict[tuple[str | None, ...], str] = {}
-        self._calls = Calls()
+        self._calls = CallTracker()
         self._span_count = 0
         self._open_spans: dict[str, str] = {}
-        self._thoughts = False
+        self._has_reasoning = False
         self._notes: dict[tuple[str, str], Note] = {}
-        self._tools: dict[str, str] = {}
-        self._highest = 0
+        self._tool_actors: dict[str, str] = {}
+        self._highest_number = 0
 
     def get_actor(
         self,
@@ -68,7 +71,7 @@ class Draft(Ledger):
         model: str | None = None,
         instance_id: str | None = None,
     ) -> str:
-        """The actor_id of a participant, who is entered on first sight."""
+        """Return the actor_id of a participant, who is added on first use."""
         key = (kind, name, provider, model, instance_id)
         known = self._actors.get(key)
         if known:
@@ -85,6 +88,13 @@ class Draft(Ledger):
         self._actors[key] = actor_id
         return actor_id
 
+    def _get_tool_actor(self, name: str) -> str:
+        # A cache in front of get_actor, whose key is costly for every result.
+        known = self._tool_actors.get(name)
+        if known is None:
+            known = self._tool_actors[name] = self.get_actor("tool", name)
+        return known
+
     def add_message(
         self,
         role: Role,
@@ -97,8 +107,8 @@ class Draft(Ledger):
         usage: Usage | None = None,
         parent: str | None = None,
     ) -> Event:
-        """What someone said: a text, or a list of blocks when it is more than one text."""
-        body = self._text(content) if type(content) is str else self._json(content)
+        """Add a message: a text, or a list of blocks if it is more than a single text."""
+        body = self._build_text(content) if type(content) is str else self._build_json(content)
         if visibility is None:
             visibility = "internal" if role in ("system", "developer") else "public"
         return self._add("message", role, visibility, actor, body, ts, None, span, parent, usage)
@@ -113,16 +123,15 @@ class Draft(Ledger):
         usage: Usage | None = None,
         summary: bool = False,
     ) -> Event:
-        """Hidden reasoning: its words, the runtime's own summary of them, or None when it is
-        sealed."""
-        self._thoughts = True
+        """Add reasoning: its text, the runtime's summary of it, or None if it is encrypted."""
+        self._has_reasoning = True
         body: Content
         if text is None:
             body = {"mime": "application/json", "data": {"redacted": True, "encrypted": True}}
         elif summary:
-            body = {**self._text(text), "data": {"summary": "runtime"}}
+            body = {**self._build_text(text), "data": {"summary": "runtime"}}
         else:
-            body = self._text(text)
+            body = self._build_text(text)
         return self._add(
             "message", "assistant_thought", "internal", actor, body, ts, None, span, None, usage
         )
@@ -140,26 +149,26 @@ class Draft(Ledger):
         group: object = None,
         extra: dict[str, Any] | None = None,
     ) -> str:
-        """A call; gives the key by which its result is told. The same open call told again is
-        noted, not repeated."""
+        """Add a call; return the key for its result.
+
+        A call that is added again while it is open is noted, not repeated.
+        """
         if native_id and self._calls.is_open(native_id):
             self.note_omission(
                 "duplicate-call", f"event {self.count}", "a call with the same id is still open"
             )
             return native_id
         if type(arguments) is not dict and type(arguments) is not list:
-            arguments = {
-                "raw": arguments
-                if isinstance(arguments, str)
-                else msgspec.json.encode(arguments).decode()
-            }
+            if not isinstance(arguments, str):
+                arguments = msgspec.json.encode(arguments).decode()
+            arguments = {"raw": arguments}
         data: dict[str, Any] = {"tool_name": tool, "arguments": arguments}
         if native_id:
             data["native_call_id"] = native_id
         if extra:
             data |= extra
-        key, call = self._calls.make(native_id, tool, span, group, self.count)
-        content = self._json(data)
+        key, call = self._calls.open_call(native_id, tool, span, group, self.count)
+        content = self._build_json(data)
         self._add(
             "tool_use", "assistant", "internal", actor, content, ts, call.call_id, span, None, usage
         )
@@ -176,23 +185,25 @@ class Draft(Ledger):
         tool: str | None = None,
         usage: Usage | None = None,
     ) -> Event:
-        """The output of a call, alone; facts about it (error flag, exit code) follow in an
-        annotation."""
-        call = self._calls.answer(native_id, self.count)
-        if call is None and (earlier := self._calls.answered(native_id)):
-            return self.add_annotation(
-                {"kind": "repeated_result", "call_id": earlier, "output": output}, ts=ts, span=span
-            )
-        body = self._text(output) if type(output) is str else self._json(output)
+        """Add the output of a call; facts about it (error flag, exit code) become an annotation."""
+        call = self._calls.close_call(native_id, self.count)
         if call is None:
-            call_id = self._calls.new_id()
+            answered = self._calls.get_answered_id(native_id)
+            if answered:
+                repeated = {"kind": "repeated_result", "call_id": answered, "output": output}
+                return self.add_annotation(repeated, ts=ts, span=span)
+        body = self._build_text(output) if type(output) is str else self._build_json(output)
+        if call is None:
+            call_id = self._calls.create_id()
         else:
-            call_id, tool, span = call.call_id, call.tool, span or call.span
-        actor = self._tool(tool or "tool")
+            call_id = call.call_id
+            tool = call.tool
+            span = span or call.span
+        actor = self._get_tool_actor(tool or "tool")
         event = self._add(
             "tool_result", "tool", "internal", actor, body, ts, call_id, span, None, usage
         )
-        if not call:
+        if call is None:
             orphan: dict[str, Any] = {
                 "kind": "orphan_result",
                 "detail": "the call of this result is not in the source",
@@ -205,7 +216,7 @@ class Draft(Ledger):
         return event
 
     def is_call_open(self, key: str) -> bool:
-        """Whether a call was made and has no result yet."""
+        """Return whether a call was added and has no result yet."""
         return self._calls.is_open(key)
 
     def add_annotation(
@@ -218,21 +229,21 @@ class Draft(Ledger):
         span: str | None = None,
         usage: Usage | None = None,
     ) -> Event:
-        """A fact beside the talk, for machines: visibility metadata, no role."""
+        """Add a fact about the conversation or an event: visibility metadata, no role."""
         parent_id = None
         if parent is not None:
             parent_id = parent["id"]
             if not span and "links" in parent:
                 span = parent["links"].get("span_id")
             actor = actor or parent["actor_id"]
-            self._calls.extend(None, self.count)
+            self._calls.extend_run(self.count)
         actor = actor or self.get_actor("system", "runtime")
         return self._add(
             "annotation",
             None,
             "metadata",
             actor,
-            self._json(data),
+            self._build_json(data),
             ts,
             None,
             span,
@@ -249,16 +260,16 @@ class Draft(Ledger):
         call: str | None = None,
         parent: str | None = None,
     ) -> str:
-        """Open a span (a subagent, an abandoned branch); gives its span_id. `call` is the key of
-        the call it serves."""
-        self._span_count += 1
-        span_id = f"span_{self._span_count:06d}"
+        """Open a span (a subagent, an abandoned branch); return its span_id.
+
+        `call` is the key of the call that started it.
+        """
+        span_id = self._create_span_id()
         self._open_spans[span_id] = actor
-        served = self._calls.get(call)
-        call_id = served.call_id if served else None
-        self._add(
-            "span_start", None, "internal", actor, self._json(data), ts, call_id, span_id, parent
-        )
+        started_by = self._calls.get_open(call)
+        call_id = started_by.call_id if started_by else None
+        content = self._build_json(data)
+        self._add("span_start", None, "internal", actor, content, ts, call_id, span_id, parent)
         return span_id
 
     def end_span(
@@ -269,88 +280,93 @@ class Draft(Ledger):
         ts: str | None = None,
         call: str | None = None,
     ) -> None:
-        """Close a span. With `call`, a result that never comes will stand behind it."""
+        """Close a span; a missing result of `call` is then inserted after it."""
         actor = self._open_spans.pop(span_id)
         if call:
-            self._calls.move(call, self.count)
-        self._add("span_end", None, "internal", actor, self._json(data or {}), ts, None, span_id)
+            self._calls.move_missing_result(call, self.count)
+        content = self._build_json(data or {})
+        self._add("span_end", None, "internal", actor, content, ts, None, span_id)
+
+    def _create_span_id(self) -> str:
+        self._span_count += 1
+        return f"span_{self._span_count:06d}"
 
     def add_event(self, event: Event) -> None:
-        """Take over an event of an earlier export as it is."""
+        """Add an event of an earlier export as it is."""
         number = event.get("id", "")[4:]
         if number.isdecimal() and len(number) < 16:
-            self._highest = max(self._highest, int(number))
+            self._highest_number = max(self._highest_number, int(number))
         if event.get("role") == "assistant_thought":
-            self._thoughts = True
-        found: list[tuple[str, str]] = []
-        # What Draft itself made was settled from its data on, which stands two levels below the
-        # event.
+            self._has_reasoning = True
+        coercions: list[tuple[str, str]] = []
+        # Draft itself normalizes only the data of an event, which is two levels below it.
         event = normalize_json_values(
-            event, lambda pointer, kind: found.append((pointer, kind)), depth=-2
+            event, lambda pointer, kind: coercions.append((pointer, kind)), depth=-2
         )
-        self.coercions += [
-            {"id": event["id"], "ptr": pointer, "was": kind} for pointer, kind in found
-        ]
+        for pointer, kind in coercions:
+            self.coercions.append({"id": event["id"], "ptr": pointer, "was": kind})
         self._weight += estimate_memory(event.get("content"))
-        self._take(event)
+        self._append(event)
 
     def note_omission(self, code: str, place: str, detail: str) -> None:
-        """Note something that is not carried over; the same kind is counted, with its first
-        place."""
+        """Note something that is not exported; equal notes are counted, with the first place."""
         known = self._notes.get((code, detail))
-        place, count = (known.place, known.count) if known else (place, 0)
-        self._notes[code, detail] = Note(code, place, detail, count + 1)
+        if known is None:
+            note = Note(code, place, detail, 1)
+        else:
+            note = Note(code, known.place, detail, known.count + 1)
+        self._notes[code, detail] = note
 
     @property
     def notes(self) -> list[Note]:
-        """What is not carried over, as far as it is known."""
+        """What is known to be missing in the export so far."""
         return list(self._notes.values())
 
     def drop_branch(self, first: int, end: int, data: dict[str, Any], actor: str) -> None:
-        """The events from place `first` up to `end` are a branch that was left: dropped, or wrapped
-        in a span."""
+        """Treat the events from `first` up to `end` as an abandoned branch.
+
+        They are dropped, or wrapped in a span if all branches are exported.
+        """
         if first >= end:
             return
         if self.branches != "all":
-            self._splice.dropped.append(range(first, end))
+            self._late_edits.dropped.append(range(first, end))
             self.note_omission(
                 "abandoned-branch",
                 f"event {first + 1}",
-                "a branch that was left; branches=all exports it",
+                "an abandoned branch; branches=all exports it",
             )
-        else:
-            self._span_count += 1
-            span_id = f"span_{self._span_count:06d}"
-            start = _late("span_start", "metadata", actor, self._json(data), span=span_id)
-            stop = _late("span_end", "metadata", actor, self._json({}), span=span_id)
-            self._splice.wrap(range(first, end), span_id, start, stop)
+            return
+        span_id = self._create_span_id()
+        start = _build_late_event(
+            "span_start", "metadata", actor, self._build_json(data), span=span_id
+        )
+        stop = _build_late_event("span_end", "metadata", actor, self._build_json({}), span=span_id)
+        self._late_edits.wrap(range(first, end), span_id, start, stop)
 
     def close(self) -> tuple[list[Event], dict[str, Usage], list[range]]:
-        """The end of a conversation whose events are out already: what was learnt too late to stand
-        in its place."""
-        for span_id in list(self._open_spans):
-            self.end_span(span_id)
+        """End a conversation whose events were sent as they came.
+
+        Return the late edits: events to insert, usage by event id, and dropped ranges.
+        """
+        self._close_spans()
         self._insert_missing_results(also_dropped=True)
         self.flush()
-        self._splice.number(max(self._highest, self.count) + 1)
-        return self._splice.insertions(), self._splice.usage, self._splice.dropped
-
-    def facts(self, fingerprint: Callable[[], str], exported_day: str = "") -> Conversation:
-        """What is known of the conversation by now."""
-        return self._conversation(fingerprint, exported_day)
+        edits = self._late_edits
+        edits.number_insertions(max(self._highest_number, self.count) + 1)
+        return edits.list_insertions(), edits.usage, edits.dropped
 
     def finish(self, fingerprint: Callable[[], str], exported_day: str = "") -> Record:
-        """The record: open spans closed, missing results put in, ids given."""
-        for span_id in list(self._open_spans):
-            self.end_span(span_id)
+        """Return the record: open spans closed, missing results inserted, ids given."""
+        self._close_spans()
         self._insert_missing_results()
-        self._hand_over()
-        self.conversation = self._conversation(fingerprint, exported_day)
+        self._write_batch()
+        self.conversation = self.build_conversation(fingerprint, exported_day)
+        next_number = max(self._highest_number, self.count) + 1
         events: Iterable[Event] = self.spool
-        inserted = 0
-        if self._splice.is_needed:
-            events = self._splice
-            inserted = self._splice.number(max(self._highest, self.count) + 1)
+        if self._late_edits.is_needed:
+            events = self._late_edits
+            next_number += self._late_edits.number_insertions(next_number)
         record = Record(
             conversation=self.conversation,
             participants=self.participants,
@@ -358,57 +374,63 @@ class Draft(Ledger):
             notes=self.notes,
             coercions=self.coercions,
             exported_at=self.exported_at,
-            next_event_number=max(self._highest, self.count) + 1 + inserted,
+            next_event_number=next_number,
             is_export=self.is_export,
             integrity=self.integrity,
         )
-        # They are the record's now: readers refer to themselves, and would hold them until they are
-        # collected.
-        del self.spool, self._splice
+        # The record owns them now. Readers are in reference cycles with the draft, and would keep
+        # them alive until the garbage collector runs.
+        del self.spool, self._late_edits
         return record
 
-    def _conversation(self, fingerprint: Callable[[], str], exported_day: str) -> Conversation:
-        """The facts in the spec's order, with an id made from the day and the source's hash where
-        none was given."""
-        made = self.conversation
-        name = made.get("id")
-        if not name:
+    def _close_spans(self) -> None:
+        for span_id in list(self._open_spans):
+            self.end_span(span_id)
+
+    def build_conversation(
+        self, fingerprint: Callable[[], str], exported_day: str = ""
+    ) -> Conversation:
+        """Return what is known about the conversation, in the order of the specification.
+
+        A missing id is made from the day and the hash of the source.
+        """
+        known = self.conversation
+        conversation_id = known.get("id")
+        if not conversation_id:
             day = (self.first_ts or "")[:10].replace("-", "") or exported_day or "00000000"
-            name = f"conv_{day}_{fingerprint()[:8]}"
+            conversation_id = f"conv_{day}_{fingerprint()[:8]}"
         if self.is_export:
-            return cast(Conversation, {**made, "id": name})
-        ordered = Conversation(id=name)
+            return cast(Conversation, {**known, "id": conversation_id})
+        ordered = Conversation(id=conversation_id)
         for key in ("title", "started_at", "timezone", "source_runtime", "provider"):
-            if made.get(key):
-                ordered[key] = made[key]
-        ordered["internal_availability"] = "available" if self._thoughts else self.without_thoughts
+            if known.get(key):
+                ordered[key] = known[key]
+        availability = "available" if self._has_reasoning else self.without_thoughts
+        ordered["internal_availability"] = availability
         return ordered
 
     def _insert_missing_results(self, *, also_dropped: bool = False) -> None:
-        for call in self._calls.unanswered():
-            if also_dropped or not self._splice.is_dropped(call.place):
-                actor = self._tool(call.tool or "tool")
-                body: Content = {"mime": "application/json", "data": dict(MISSING)}
-                event = _late(
-                    "tool_result", "internal", actor, body, call=call.call_id, span=call.span
-                )
-                self._splice.insert(call.run.last, event)
-
-    def _tool(self, name: str) -> str:
-        """The actor_id of a tool."""
-        known = self._tools.get(name)
-        if known is None:
-            known = self._tools[name] = self.get_actor("tool", name)
-        return known
+        for call in self._calls.list_unanswered():
+            if not also_dropped and self._late_edits.is_dropped(call.place):
+                continue
+            event = _build_late_event(
+                "tool_result",
+                "internal",
+                self._get_tool_actor(call.tool or "tool"),
+                {"mime": "application/json", "data": dict(MISSING_RESULT)},
+                call=call.call_id,
+                span=call.span,
+            )
+            self._late_edits.insert(call.run.last, event)
 
 
-def _late(
+def _build_late_event(
     type: EventType, visibility: Visibility, actor: str, content: Content, **links: Any
 ) -> Event:
-    """An event that is put in when the rest is there; it gets its id last."""
+    """Return an event that is inserted after the others, and gets its id last."""
     event: Event = {"id": "", "seq": 0, "type": type, "actor_id": actor, "visibility": visibility}
     if type == "tool_result":
         event["role"] = "tool"
     event["content"] = content
-    event["links"] = links_of(None, **links)
+    event["links"] = build_links(None, **links)
     return event

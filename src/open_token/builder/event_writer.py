@@ -1,9 +1,8 @@
-"""Where a draft writes its events down: ids, content that every JSON reader takes alike, the way
-into the spool."""
+"""Writing of events: ids, content that every JSON parser reads alike, and the way to the spool."""
 
 from typing import Any, cast
 
-from open_token.builder.late_edits import Spliced
+from open_token.builder.late_edits import LateEdits
 from open_token.jsontools.walk import estimate_memory, measure_normalized, normalize_json_values
 from open_token.model.document import (
     Coercion,
@@ -15,77 +14,79 @@ from open_token.model.document import (
     Usage,
     Visibility,
 )
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 _EVENT_WEIGHT = 900
-_AT_ONCE = 127
-_HELD = 1 << 20
-_MOST_TOKENS = 2**53 - 1
+_BATCH_MASK = 127
+"""Events go to the spool in batches of 128."""
+_MAX_BATCH_WEIGHT = 1 << 20
+_MAX_TOKENS = 2**53 - 1
 
 
-class Ledger:
-    """Events in the order in which they are told, numbered."""
+class EventWriter:
+    """Numbers events and hands them to a spool, in the order in which they are added."""
 
     def __init__(self, *, spool: Spool | None = None) -> None:
         self.first_ts: str | None = None
         self.coercions: list[Coercion] = []
         self.spool = Spool() if spool is None else spool
-        self._splice = Spliced(self.spool)
-        self._fresh: list[Event] = []
+        self._late_edits = LateEdits(self.spool)
+        self._batch: list[Event] = []
         self._weight = 0
         self.count = 0
-        """How many events there are; the place (from 0) of the next one."""
+        """How many events there are; the position (from 0) of the next one."""
 
     def set_usage(self, event: Event | str, usage: Usage) -> None:
-        """Give an event (or the event of that id) the usage of its message, also when it came
-        late."""
-        if not (usage := _sound(usage)):
+        """Set the usage of an event, which may be given by its id, even if it comes late."""
+        usage = _drop_invalid_counts(usage)
+        if not usage:
             return
-        name = event if isinstance(event, str) else event["id"]
-        known = self.spool.open_event(int(name[4:]) - 1) or self._still_fresh(int(name[4:]) - 1)
+        event_id = event if isinstance(event, str) else event["id"]
+        place = int(event_id[4:]) - 1
+        known = self.spool.get_mutable_event(place) or self._get_batched_event(place)
         if known is not None:
             known["usage"] = usage
         else:
-            self._splice.usage[name] = usage
+            self._late_edits.usage[event_id] = usage
 
-    def _still_fresh(self, place: int) -> Event | None:
+    def _get_batched_event(self, place: int) -> Event | None:
         place -= len(self.spool)
-        return self._fresh[place] if 0 <= place < len(self._fresh) else None
+        return self._batch[place] if 0 <= place < len(self._batch) else None
 
-    def _text(self, text: str) -> Content:
+    def _build_text(self, text: str) -> Content:
         self._weight += text.__sizeof__()
         return {"mime": "text/plain", "text": text}
 
-    def _json(self, data: Any) -> Content:
-        """Content of data, with what no JSON reader agrees on turned into text and noted."""
+    def _build_json(self, data: Any) -> Content:
+        """Return content of data; values that JSON parsers read differently become text."""
         size = measure_normalized(data)
         if size >= 0:
             self._weight += size
             return {"mime": "application/json", "data": data}
-        next_id = f"evt_{self.count + 1:06d}"
+        event_id = f"evt_{self.count + 1:06d}"
 
-        def found(pointer: str, kind: str) -> None:
-            self.coercions.append({"id": next_id, "ptr": f"/content/data{pointer}", "was": kind})
+        def note_coercion(pointer: str, kind: str) -> None:
+            self.coercions.append({"id": event_id, "ptr": f"/content/data{pointer}", "was": kind})
 
-        settled = normalize_json_values(data, found)
-        self._weight += estimate_memory(settled)
-        return {"mime": "application/json", "data": settled}
+        data = normalize_json_values(data, note_coercion)
+        self._weight += estimate_memory(data)
+        return {"mime": "application/json", "data": data}
 
-    def _take(self, event: Event) -> None:
-        """Hand events to the spool, many at a time."""
+    def _append(self, event: Event) -> None:
+        """Add a finished event."""
         self.count += 1
-        self._fresh.append(event)
-        if self.count & _AT_ONCE == 0 or self._weight > _HELD:
-            self._hand_over()
+        self._batch.append(event)
+        if self.count & _BATCH_MASK == 0 or self._weight > _MAX_BATCH_WEIGHT:
+            self._write_batch()
 
     def flush(self) -> None:
-        """Hand over what is held back, for those who follow."""
-        if self._fresh:
-            self._hand_over()
+        """Hand over what is held back, for those who follow the spool."""
+        if self._batch:
+            self._write_batch()
 
-    def _hand_over(self) -> None:
-        self.spool.extend(self._fresh, self._weight + _EVENT_WEIGHT * len(self._fresh))
-        self._fresh = []
+    def _write_batch(self) -> None:
+        self.spool.extend(self._batch, self._weight + _EVENT_WEIGHT * len(self._batch))
+        self._batch = []
         self._weight = 0
 
     def _add(
@@ -101,12 +102,13 @@ class Ledger:
         parent: str | None = None,
         usage: Usage | None = None,
     ) -> Event:
+        """Add an event. Every event passes here: the usual kind is built in one expression."""
         self.count += 1
-        name = f"evt_{self.count:06d}"
+        event_id = f"evt_{self.count:06d}"
         event: Event
         if ts and role:
             event = {
-                "id": name,
+                "id": event_id,
                 "seq": 0,
                 "ts": ts,
                 "type": type,
@@ -116,23 +118,23 @@ class Ledger:
                 "content": content,
             }
         else:
-            event = _bare_event(name, ts, type, actor, visibility, role, content)
+            event = _build_partial_event(event_id, ts, type, actor, visibility, role, content)
         if self.first_ts is None:
             self.first_ts = ts
         if span or parent:
-            event["links"] = links_of(parent, call, span)
+            event["links"] = build_links(parent, call, span)
         elif call:
             event["links"] = {"call_id": call}
-        if usage and (sound := _sound(usage)):
-            event["usage"] = sound
-        self._fresh.append(event)
-        if self.count & _AT_ONCE == 0 or self._weight > _HELD:
-            self._hand_over()
+        if usage and (valid := _drop_invalid_counts(usage)):
+            event["usage"] = valid
+        self._batch.append(event)
+        if self.count & _BATCH_MASK == 0 or self._weight > _MAX_BATCH_WEIGHT:
+            self._write_batch()
         return event
 
 
-def _bare_event(
-    name: str,
+def _build_partial_event(
+    event_id: str,
     ts: str | None,
     type: EventType,
     actor: str,
@@ -140,8 +142,8 @@ def _bare_event(
     role: Role | None,
     content: Content,
 ) -> Event:
-    """An event that lacks a time or a role, with its keys in the usual order."""
-    event: Event = {"id": name, "seq": 0}
+    """Return an event that lacks a time or a role, with its keys in the usual order."""
+    event: Event = {"id": event_id, "seq": 0}
     if ts:
         event["ts"] = ts
     event["type"] = type
@@ -153,15 +155,15 @@ def _bare_event(
     return event
 
 
-def _sound(usage: Any) -> Usage:
-    """The counts that every JSON reader takes alike; a larger one is no number of tokens."""
-    sound: Usage = usage
-    if usage and max(usage.values()) > _MOST_TOKENS:
-        sound = cast(Usage, {name: count for name, count in usage.items() if count <= _MOST_TOKENS})
-    return sound
+def _drop_invalid_counts(usage: Any) -> Usage:
+    """Return the counts that every JSON parser reads exactly; larger ones are not token counts."""
+    if usage and max(usage.values()) > _MAX_TOKENS:
+        usage = {name: count for name, count in usage.items() if count <= _MAX_TOKENS}
+    return cast(Usage, usage)
 
 
-def links_of(parent: str | None, call: str | None = None, span: str | None = None) -> Links:
+def build_links(parent: str | None, call: str | None = None, span: str | None = None) -> Links:
+    """Return the links of an event."""
     links: Links = {}
     if parent:
         links["parent_id"] = parent

@@ -1,5 +1,7 @@
-"""What a reader learns late, put into events that were read early: insertions, dropped and wrapped
-branches, usage."""
+"""Late edits: what a reader learns after an event was written.
+
+Insertions, dropped and wrapped branches, and usage are applied while the spool is iterated.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -7,79 +9,79 @@ from itertools import islice
 from typing import cast
 
 from open_token.model.document import Event, Links, Usage
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 
-class Spliced:
-    """A spool seen through its late changes; may be walked any number of times."""
+class LateEdits:
+    """A spool with its late edits applied; it may be iterated any number of times."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._inserted: dict[int, list[Event]] = {}
-        self._stops: dict[int, list[Event]] = {}
-        self._starts: dict[int, list[Event]] = {}
+        self._span_ends: dict[int, list[Event]] = {}
+        self._span_starts: dict[int, list[Event]] = {}
         self._wrapped: list[tuple[range, str]] = []
         self.dropped: list[range] = []
-        self._ranges_of_dropped: _Ranges | None = None
+        self._dropped_index: _RangeIndex | None = None
         self.usage: dict[str, Usage] = {}
 
     @property
     def is_needed(self) -> bool:
+        """Whether there are any edits."""
         return bool(self._inserted or self._wrapped or self.dropped or self.usage)
 
     def insert(self, place: int, event: Event) -> None:
-        """Put an event behind the one at a place; it gets its id at the end."""
+        """Insert an event after the one at `place`; it gets its id at the end."""
         self._inserted.setdefault(place, []).append(event)
 
-    def wrap(self, places: range, span_id: str, start: Event, stop: Event) -> None:
+    def wrap(self, places: range, span_id: str, start: Event, end: Event) -> None:
         """Put a span around the events of these places."""
         self._wrapped.append((places, span_id))
-        self._starts.setdefault(places.start - 1, []).append(start)
-        self._stops.setdefault(places.stop - 1, []).insert(0, stop)
+        self._span_starts.setdefault(places.start - 1, []).append(start)
+        self._span_ends.setdefault(places.stop - 1, []).insert(0, end)
 
     def is_dropped(self, place: int) -> bool:
-        """Whether the event at a place belongs to a branch that is left out."""
-        return self._left_out.around(place) is not None
+        """Return whether the event at `place` belongs to a dropped branch."""
+        return self._get_dropped_index().find_innermost(place) is not None
 
-    @property
-    def _left_out(self) -> "_Ranges":
-        if self._ranges_of_dropped is None or self._ranges_of_dropped.count != len(self.dropped):
-            self._ranges_of_dropped = _Ranges([(places, "") for places in self.dropped])
-        return self._ranges_of_dropped
+    def _get_dropped_index(self) -> "_RangeIndex":
+        index = self._dropped_index
+        if index is None or index.count != len(self.dropped):
+            index = self._dropped_index = _RangeIndex([(places, "") for places in self.dropped])
+        return index
 
-    def number(self, first: int) -> int:
-        """Give the inserted events their ids, in the order in which they will stand; tells how many
-        they are."""
+    def number_insertions(self, first: int) -> int:
+        """Give the inserted events their ids, in order of place; return how many there are."""
         count = 0
-        spans = _Ranges(self._wrapped)
-        for place in sorted({*self._inserted, *self._stops, *self._starts}):
-            span_id = spans.around(place)
-            self._inserted[place] = [
-                _in_span(event, span_id) for event in self._inserted.get(place, ())
-            ]
-            for event in self._put_in(place):
+        spans = _RangeIndex(self._wrapped)
+        for place in self._list_places():
+            span_id = spans.find_innermost(place)
+            inserted = self._inserted.get(place, ())
+            self._inserted[place] = [_set_span(event, span_id) for event in inserted]
+            for event in self._list_insertions_at(place):
                 event["id"] = f"evt_{first + count:06d}"
                 count += 1
         return count
 
-    def insertions(self) -> list[Event]:
-        """All that was put in, in order of place."""
-        places = sorted({*self._inserted, *self._stops, *self._starts})
-        return [event for place in places for event in self._put_in(place)]
+    def list_insertions(self) -> list[Event]:
+        """Return all inserted events, in order of place."""
+        return [event for place in self._list_places() for event in self._list_insertions_at(place)]
 
-    def _put_in(self, place: int) -> Iterator[Event]:
-        """What stands behind a place: results of the events before, then ends of spans, then
-        starts."""
-        for group in (self._inserted, self._stops, self._starts):
+    def _list_places(self) -> list[int]:
+        return sorted({*self._inserted, *self._span_ends, *self._span_starts})
+
+    def _list_insertions_at(self, place: int) -> Iterator[Event]:
+        """Yield what follows a place: missing results, then ends of spans, then starts."""
+        for group in (self._inserted, self._span_ends, self._span_starts):
             yield from group.get(place, ())
 
     def __iter__(self) -> Iterator[Event]:
         if self.dropped or self._wrapped or self.usage:
-            return self._changed()
-        return self._with_insertions(iter(self._spool))
+            return self._iterate_edited()
+        return self._iterate_with_insertions(iter(self._spool))
 
-    def _with_insertions(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The usual case, in long strides: nothing changes but for what is put in."""
+    def _iterate_with_insertions(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield events if only insertions were made: the usual case, in long strides."""
         done = 0
         for place in sorted(self._inserted):
             yield from islice(events, place + 1 - done)
@@ -87,89 +89,88 @@ class Spliced:
             done = place + 1
         yield from events
 
-    def _changed(self) -> Iterator[Event]:
-        kept = _Kept(self._left_out) if self.dropped else None
-        spans = _Ranges(self._wrapped)
-        late = {*self._inserted, *self._stops, *self._starts}
-        yield from self._put_in(-1)
+    def _iterate_edited(self) -> Iterator[Event]:
+        branch_filter = _BranchFilter(self._get_dropped_index()) if self.dropped else None
+        spans = _RangeIndex(self._wrapped)
+        places = {*self._inserted, *self._span_ends, *self._span_starts}
+        yield from self._list_insertions_at(-1)
         for place, event in enumerate(self._spool):
-            if kept is None or kept.takes(place, event):
-                yield _in_span(self._with_usage(event), spans.around(place))
-            if place in late:
-                yield from self._put_in(place)
+            if branch_filter is None or branch_filter.keeps(place, event):
+                yield _set_span(self._apply_usage(event), spans.find_innermost(place))
+            if place in places:
+                yield from self._list_insertions_at(place)
 
-    def _with_usage(self, event: Event) -> Event:
+    def _apply_usage(self, event: Event) -> Event:
         usage = self.usage.get(event["id"]) if self.usage else None
         return event if usage is None else cast(Event, {**event, "usage": usage})
 
 
-class _Ranges:
-    """Places in named ranges, which may lie in one another; finds the innermost around a place."""
+class _RangeIndex:
+    """Named ranges of places, which may be nested; finds the innermost one around a place."""
 
     def __init__(self, named: list[tuple[range, str]]) -> None:
         self.count = len(named)
         self._edges = sorted({edge for places, _ in named for edge in (places.start, places.stop)})
         self._names: list[str | None] = []
-        coming = sorted(named, key=lambda item: (-item[0].start, item[0].stop))
-        around: list[tuple[range, str]] = []
+        """The name of the innermost range from each edge on."""
+        upcoming = sorted(named, key=lambda item: (-item[0].start, item[0].stop))
+        open_ranges: list[tuple[range, str]] = []
         for edge in self._edges:
-            while coming and coming[-1][0].start <= edge:
-                around.append(coming.pop())
-            while around and around[-1][0].stop <= edge:
-                around.pop()
-            self._names.append(around[-1][1] if around else None)
+            while upcoming and upcoming[-1][0].start <= edge:
+                open_ranges.append(upcoming.pop())
+            while open_ranges and open_ranges[-1][0].stop <= edge:
+                open_ranges.pop()
+            self._names.append(open_ranges[-1][1] if open_ranges else None)
 
-    def around(self, place: int) -> str | None:
-        """The name of the innermost range around a place."""
+    def find_innermost(self, place: int) -> str | None:
+        """Return the name of the innermost range around a place."""
         number = bisect_right(self._edges, place) - 1
         return self._names[number] if number >= 0 else None
 
 
-class _Kept:
-    """Decides, event by event, what stays when branches are left out: a pair and a span stay or go
-    whole."""
+class _BranchFilter:
+    """Decides which events remain when branches are dropped: pairs and spans stay complete."""
 
-    def __init__(self, left_out: _Ranges) -> None:
-        self._left_out = left_out
-        self._calls: dict[str, bool] = {}
-        self._spans: dict[str, bool] = {}
-        self._gone: set[str] = set()
+    def __init__(self, dropped: _RangeIndex) -> None:
+        self._dropped = dropped
+        self._kept_calls: dict[str, bool] = {}
+        self._kept_spans: dict[str, bool] = {}
+        self._dropped_ids: set[str] = set()
 
-    def takes(self, place: int, event: Event) -> bool:
-        """Whether the event at a place stays."""
-        stays = self._decide(event, self._left_out.around(place) is None)
-        if not stays:
-            self._gone.add(event["id"])
-        return stays
+    def keeps(self, place: int, event: Event) -> bool:
+        """Return whether the event at `place` remains."""
+        is_kept = self._decide(event, self._dropped.find_innermost(place) is None)
+        if not is_kept:
+            self._dropped_ids.add(event["id"])
+        return is_kept
 
-    def _decide(self, event: Event, stays: bool) -> bool:
+    def _decide(self, event: Event, is_kept: bool) -> bool:
         links: Links = event.get("links", {})
-        kind, call_id, span_id = event["type"], links.get("call_id", ""), links.get("span_id", "")
+        kind = event["type"]
+        call_id = links.get("call_id", "")
+        span_id = links.get("span_id", "")
         if kind == "tool_result":
-            return self._calls.get(call_id, stays)
+            return self._kept_calls.get(call_id, is_kept)
         if kind == "span_end":
-            return self._spans.get(span_id, stays)
-        if kind == "annotation" and links.get("parent_id") in self._gone:
+            return self._kept_spans.get(span_id, is_kept)
+        if kind == "annotation" and links.get("parent_id") in self._dropped_ids:
             return False
-        if not self._spans.get(span_id, True):
-            stays = False
+        if not self._kept_spans.get(span_id, True):
+            is_kept = False
         if kind == "tool_use":
-            self._calls[call_id] = stays
+            self._kept_calls[call_id] = is_kept
         elif kind == "span_start":
-            self._spans[span_id] = stays
-        return stays
+            self._kept_spans[span_id] = is_kept
+        return is_kept
 
 
-def _in_span(event: Event, span_id: str | None) -> Event:
-    if span_id is None or "span_id" in event.get("links", {}):
+def _set_span(event: Event, span_id: str | None) -> Event:
+    """Return an event as part of a span, unless it is in one already."""
+    links = event.get("links", {})
+    if span_id is None or "span_id" in links:
         return event
-    return _ordered(
-        cast(Event, {**event, "links": cast(Links, {**event.get("links", {}), "span_id": span_id})})
-    )
-
-
-def _ordered(event: Event) -> Event:
-    """Links before usage, as everywhere."""
+    event = cast(Event, {**event, "links": {**links, "span_id": span_id}})
     if "usage" in event:
+        # Links come before usage in every event.
         event["usage"] = event.pop("usage")
     return event

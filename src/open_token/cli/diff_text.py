@@ -179,7 +179,7 @@ def _find_speaker(step: Step) -> str:
 
 
 def _find_target(step: Step) -> str:
-    return step.action.shown or step.deed.target or _to_text(step.arguments)
+    return step.action.shown or step.action.target or _to_text(step.arguments)
 
 
 def _join_lines(text: str) -> str:

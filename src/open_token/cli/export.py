@@ -38,7 +38,7 @@ from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pipeline import Receipt, export
 from open_token.settings import load_settings
 from open_token.sources.source import Source
-from open_token.storage.files import whole_file
+from open_token.storage.files import atomic_file
 from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
 
 MODES = ("json", "ndjson")
@@ -233,7 +233,7 @@ def _export_one(
             out = progress.clear_before_output(console.stdout)
             return export(source, out, context, reader, observer, page)
         refuse_to_overwrite_source(source, args.output)
-        with whole_file(Path(args.output)) as file:
+        with atomic_file(Path(args.output)) as file:
             return export(source, progress.count_file(file), context, reader, observer, page)
 
 

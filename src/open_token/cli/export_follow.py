@@ -15,7 +15,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.locallib.follow import Follower
 from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
-from open_token.storage.files import grown_file
+from open_token.storage.files import open_growing
 
 _POLL_SECONDS = 0.03
 _WHOLE_SOURCE_OPTIONS = (("max_bytes", None), ("native", "none"), ("drop", "never"))
@@ -104,5 +104,5 @@ def _open_output(
     if not args.output:
         yield console.stdout, None
         return
-    with grown_file(Path(args.output)) as out:
+    with open_growing(Path(args.output)) as out:
         yield out, read_written_stream(out, args.output) if args.append else None

@@ -33,7 +33,7 @@ from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of,
 from open_token.model.document import Export
 from open_token.options import split_option_words
 from open_token.settings import load_settings
-from open_token.storage.files import make_parents, write_whole
+from open_token.storage.files import make_parents, write_atomic
 
 HELP = Help(
     summary="Continue a session in another agent: write it as a session of that agent.",
@@ -213,7 +213,7 @@ def _write_session(
     """Write missing files; return the commands that continue the session, and the paths."""
     main_file = next(iter(session.files))
     if args.output:
-        write_whole(Path(args.output), session.files[main_file], 0o600)
+        write_atomic(Path(args.output), session.files[main_file], 0o600)
         if session.loose:
             return [[*session.loose, str((console.cwd / args.output).absolute())]], [args.output]
         location = escape_controls(str(main_file))
@@ -223,7 +223,7 @@ def _write_session(
         # The main file comes last: once an agent finds it, the others must be there.
         for path, data in reversed(session.files.items()):
             make_parents(path)
-            write_whole(path, data, 0o600)
+            write_atomic(path, data, 0o600)
     return session.start, [str(path) for path in session.files]
 
 

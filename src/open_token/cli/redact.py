@@ -49,7 +49,7 @@ from open_token.redaction.text_stream import get_text_level, redact_text
 from open_token.registry import detect_format
 from open_token.settings import Settings, add_allow_entries, load_settings
 from open_token.sources.source import Source
-from open_token.storage.files import whole_file
+from open_token.storage.files import atomic_file
 
 HELP = Help(
     summary="Mask secrets and personal data in a session or a text, or report them.",
@@ -383,7 +383,7 @@ def _filter_text(
 
 def _write_result(args: argparse.Namespace, job: Job, context: Context, console: Console) -> None:
     if args.output:
-        with whole_file(Path(args.output)) as out:
+        with atomic_file(Path(args.output)) as out:
             result = job.write(out, context)
     else:
         result = job.write(console.stdout, context)

@@ -24,7 +24,7 @@ from open_token.replay.equivalence import Equivalence, list_path_names
 from open_token.replay.player import ReplayRules, ReplaySession, Verdict
 from open_token.replay.recording import Recording, build_recording
 from open_token.replay.report import Report, build_report, to_json_object, to_junit
-from open_token.storage.files import write_whole
+from open_token.storage.files import write_atomic
 
 _VERBATIM_OPTIONS = {
     "mode": "json",
@@ -75,7 +75,7 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
     _print_next_step(report, args, words, session, console)
     name = session.selected.source.name
     if args.junit:
-        write_whole(Path(args.junit), to_junit(report, run, name))
+        write_atomic(Path(args.junit), to_junit(report, run, name))
         console.info(f"wrote   {escape_controls(args.junit)}")
     if args.json:
         console.print_json(to_json_object(report, name))

@@ -12,7 +12,7 @@ from open_token.cli.shared.output import refuse_folder
 from open_token.errors import UsageError
 from open_token.integrity.signing import SCHEMES, Sign, SigningResult, load_signer, sign_file
 from open_token.sources.source import Source
-from open_token.storage.files import whole_file
+from open_token.storage.files import atomic_file
 
 HELP = Help(
     summary="Sign an export with an SSH key, so that others can check who signed it.",
@@ -123,7 +123,7 @@ def _sign_file(source: Source, output: str | None, sign: Sign, console: Console)
     if output is None:
         signed = sign_file(source, console.stdout, sign)
     else:
-        with whole_file(Path(output)) as out:
+        with atomic_file(Path(output)) as out:
             signed = sign_file(source, out, sign)
     state = "already signed by" if signed.was_there else "signed by"
     key = f"{signed.entry['keyid']} ({signed.entry['scheme']})"

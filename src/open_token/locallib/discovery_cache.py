@@ -8,7 +8,7 @@ import msgspec
 
 from open_token import __version__
 from open_token.errors import OutputError
-from open_token.storage.files import make_folder, read_optional, write_whole
+from open_token.storage.files import make_folder, read_optional, write_atomic
 
 NAME = "sessions.json"
 MAX_FILES = 20_000
@@ -88,5 +88,5 @@ class DiscoveryCache:
         newest = [name for _, name in sorted(known)[-MAX_FILES:]]
         file = _CacheFile(_SCHEMA, __version__, {name: self.files[name] for name in newest})
         with contextlib.suppress(OutputError, UnicodeEncodeError):
-            write_whole(self._path, msgspec.json.encode(file), 0o600)
+            write_atomic(self._path, msgspec.json.encode(file), 0o600)
             self._is_changed = False

@@ -12,7 +12,7 @@ from open_token.model.document import Found
 from open_token.pipeline import Observer, Receipt, export
 from open_token.registry import list_conversations
 from open_token.sources.source import Source
-from open_token.storage.files import read_optional, whole_file, whole_folder
+from open_token.storage.files import atomic_file, atomic_folder, read_optional
 
 INDEX = "index.json"
 
@@ -39,12 +39,12 @@ def export_conversations(
     receipts: list[Receipt] = []
     entries: list[dict[str, Any]] = []
     suffix = "ndjson" if context.options.mode == "ndjson" else "json"
-    with whole_folder(folder) as made:
+    with atomic_folder(folder) as made:
         for number, item in enumerate(found, 1):
             source.conversation = item.id if len(found) > 1 else None
             name = f"{number:0{len(str(len(found)))}d}_{_plain(item.id)}.{suffix}"
             try:
-                with whole_file(made / name) as out:
+                with atomic_file(made / name) as out:
                     receipt = export(source, out, context, reader, witness)
             except InputError as problem:
                 if problem.code != "input.no-events" or (number == len(found) and not receipts):
@@ -53,7 +53,7 @@ def export_conversations(
                 continue
             receipts.append(receipt)
             entries.append(_entry(number, item, name, receipt))
-        with whole_file(made / INDEX) as out:
+        with atomic_file(made / INDEX) as out:
             out.write(_index(source, reader, entries))
     return receipts
 

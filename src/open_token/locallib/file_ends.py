@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.storage.files import ends_of
+from open_token.storage.files import read_ends
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _decode = msgspec.json.decode
@@ -32,7 +32,7 @@ _match_space = re.compile(r"[ \t\r\n]*").match
 def read_first_records(path: Path, budget: int) -> list[Any]:
     """Return the records that begin in the first `budget` bytes: of JSON lines, of a list, or the
     one document."""
-    head, _ = ends_of(path, budget)
+    head, _ = read_ends(path, budget)
     is_whole = len(head) < budget
     if head.startswith(_GZIP_MAGIC):
         head = _decompress(head, budget)
@@ -47,7 +47,7 @@ def read_first_records(path: Path, budget: int) -> list[Any]:
 
 def read_last_records(path: Path, budget: int) -> list[Any]:
     """Return the records of JSON lines that are complete in the last `budget` bytes."""
-    _, tail = ends_of(path, 0, budget)
+    _, tail = read_ends(path, 0, budget)
     return _decode_lines(tail.split(b"\n")[1:])
 
 

@@ -16,7 +16,7 @@ from open_token.pipeline import read_record
 from open_token.registry import load_reader
 from open_token.sources.source import Source
 from open_token.sources.tail import Tail
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 Idle = Callable[[], bool]
 _NOT_YET = ("input.json", "input.no-events", "input.empty", "input.sqlite", "input.missing")
@@ -150,7 +150,7 @@ class Follower:
         take(_late(late, find_unreported_usage(usage, spent), dropped, draft))
         if behind:
             self.growing.take(behind.rest(), facts)
-        return facts({**known, **draft.facts(lambda: known["id"]), "id": known["id"]})
+        return facts({**known, **draft.build_conversation(lambda: known["id"]), "id": known["id"]})
 
     def _context(self) -> Context:
         return replace(self.context, options=self.context.options.changed(native="none"))

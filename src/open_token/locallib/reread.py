@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import orjson
 
-from open_token.builder.draft import MISSING
+from open_token.builder.draft import MISSING_RESULT
 from open_token.model.document import Event, Participant, Record, Usage
 
 _AT_THE_END = ("tool_result", "span_end")
@@ -115,7 +115,7 @@ class EventTracker:
         now = Counter(says)
         made = []
         for event, words in zip(events[:last], says, strict=False):
-            if event["content"].get("data") == MISSING:
+            if event["content"].get("data") == MISSING_RESULT:
                 continue
             if not self._is_known(event, words, left, now, names) and (
                 new := self._new(event, words, names)
@@ -300,7 +300,7 @@ class EventTracker:
             else {"call_id": name}
         )
         return cast(
-            Event, self._made(kind, actor, dict(MISSING)) | {"role": "tool", "links": links}
+            Event, self._made(kind, actor, dict(MISSING_RESULT)) | {"role": "tool", "links": links}
         )
 
     def _made(self, kind: str, actor: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _number(name: str) -> int:
 
 def _may_wait(event: Event) -> bool:
     """Whether an event stands at the end only because nothing follows yet."""
-    return event["type"] == "span_end" or event["content"].get("data") == MISSING
+    return event["type"] == "span_end" or event["content"].get("data") == MISSING_RESULT
 
 
 def _kind(event: Event) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from open_token.errors import InputError, OutputError
 from open_token.formats.definition import Skill
 from open_token.registry import list_agents
-from open_token.storage.files import make_folder, read_optional, write_whole
+from open_token.storage.files import make_folder, read_optional, write_atomic
 
 NAME = "stream-of-consciousness"
 SCOPES = ("user", "project")
@@ -391,7 +391,7 @@ def _write_files(target: Path, files: Mapping[str, bytes]) -> None:
         path = target / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, data)
+            write_atomic(path, data)
         except OSError as problem:
             raise _cannot_change(path, problem.strerror) from None
         except OutputError as problem:
@@ -451,7 +451,7 @@ def _read_ledger(machine: Machine) -> Ledger:
 def _write_ledger(machine: Machine, ledger: Ledger) -> None:
     try:
         make_folder(machine.settings)
-        write_whole(
+        write_atomic(
             machine.ledger, msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n"
         )
     except OutputError:

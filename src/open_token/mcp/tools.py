@@ -48,7 +48,7 @@ from open_token.pipeline import export
 from open_token.redaction.text_stream import redact_text
 from open_token.settings import load_settings
 from open_token.sources.source import Source
-from open_token.storage.files import make_folder, whole_file
+from open_token.storage.files import atomic_file, make_folder
 from open_token.titles import shorten
 from open_token.validation.validate import Problem, validate_bytes, validate_lines
 
@@ -221,7 +221,7 @@ class Toolbox:
         )
         session = self._find_session(request.session)
         target = self._prepare_target(session, request.mode)
-        with whole_file(target, 0o600) as out:
+        with atomic_file(target, 0o600) as out:
             receipt = export(open_session(session), out, context, session.reader)
         omitted: dict[str, int] = {}
         for note in receipt.notes:

@@ -12,7 +12,7 @@ from open_token.native.references import BinaryDataIndex, FindReference
 from open_token.native.units import SourceUnit, iter_owned_units
 from open_token.registry import Reader
 from open_token.sources.source import Source
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 # Plain values per annotation: enough for good compression, little enough to hold in memory.
 _MAX_CHUNK = 1 << 18

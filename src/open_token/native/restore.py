@@ -31,9 +31,9 @@ from open_token.native.references import UnresolvedValue, resolve_pointer
 from open_token.options import ExportOptions
 from open_token.pipeline import read_record
 from open_token.registry import load_reader
-from open_token.sources.containers import quoted
+from open_token.sources.containers import quote_identifier
 from open_token.sources.source import Source
-from open_token.storage.files import make_parents, whole_folder, write_whole
+from open_token.storage.files import atomic_folder, make_parents, write_atomic
 
 _ALLOWED_ACTIONS = frozenset(
     (
@@ -228,7 +228,7 @@ def restore(
 
 def _write_files(store: UnitStore, folder: Path) -> RestoreResult:
     result = RestoreResult()
-    with whole_folder(folder) as target:
+    with atomic_folder(folder) as target:
         for file, facts in store.files.items():
             if file.startswith("!"):  # a member of a zip
                 continue
@@ -238,9 +238,9 @@ def _write_files(store: UnitStore, folder: Path) -> RestoreResult:
             if shape == "sqlite":
                 result.records += _write_database(target / name, facts, store.iter_units(file))
             elif shape == "zip":
-                write_whole(target / name, _build_zip(store, facts, result))
+                write_atomic(target / name, _build_zip(store, facts, result))
             else:
-                write_whole(target / name, _build_file(store, file, facts, result))
+                write_atomic(target / name, _build_file(store, file, facts, result))
             result.files.append(name)
     return result
 
@@ -364,9 +364,9 @@ def _write_database(
 
 
 def _build_insert(table: str, columns: list[str]) -> str:
-    names = ", ".join(map(quoted, columns))
+    names = ", ".join(map(quote_identifier, columns))
     placeholders = ", ".join("?" for _ in columns)
-    return f"INSERT INTO {quoted(table)} ({names}) VALUES ({placeholders})"
+    return f"INSERT INTO {quote_identifier(table)} ({names}) VALUES ({placeholders})"
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:

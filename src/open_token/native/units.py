@@ -123,7 +123,7 @@ def _is_text(source: Source) -> bool:
 
 
 def _iter_records(source: Source) -> Iterator[SourceUnit]:
-    return (SourceUnit(number, value) for number, value in source.records(tell=False))
+    return (SourceUnit(number, value) for number, value in source.records(is_preview=True))
 
 
 def _find_record_lists(document: dict[str, Any]) -> list[str]:
@@ -149,7 +149,7 @@ def _iter_items(document: dict[str, Any], list_keys: list[str]) -> Iterator[Sour
 def _iter_rows(source: Source) -> Iterator[SourceUnit]:
     number = 0
     for table in source.tables:
-        for row in source.database.rows_of(table):
+        for row in source.database.read_table(table):
             number += 1
             yield SourceUnit(number, list(row), table)
 

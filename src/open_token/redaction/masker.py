@@ -59,7 +59,7 @@ from open_token.redaction.traversal import (
     iter_metadata,
     unwrap_metadata,
 )
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 _MAX_ROUNDS = 40
 # A string of at least this length is searched again only near its markers: within as many lines

@@ -15,7 +15,7 @@ from open_token.errors import OpenTokenError
 from open_token.server.config import ServerConfig
 from open_token.server.store.backup import check
 from open_token.server.store.sqlite.database import DATABASE, LOCK
-from open_token.storage.files import locked
+from open_token.storage.files import try_lock
 
 PACKAGES = {
     "fastapi": "fastapi",
@@ -73,7 +73,7 @@ def _check_database(config: ServerConfig) -> Finding:
     folder = config.data
     if not (folder / DATABASE).is_file():
         return _check_new_folder(folder)
-    with contextlib.suppress(OpenTokenError), locked(folder / LOCK) as is_ours:
+    with contextlib.suppress(OpenTokenError), try_lock(folder / LOCK) as is_ours:
         if not is_ours:
             return Finding("data", "missing", f"another server is using {folder}")
     if not all(os.access(place, os.W_OK) for place in (folder, folder / DATABASE)):

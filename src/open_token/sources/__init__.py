@@ -1,1 +1,0 @@
-"""Opening input of any kind and cutting it into records."""

@@ -1,62 +1,61 @@
-"""Gzip data as it is read: line by line without end, but never a line or a document that would fill
-the memory."""
+"""Decompression with limits: no line or document of a gzip file may fill the memory."""
 
 import gzip
 import sys
 from importlib import import_module
 from typing import Any, BinaryIO
 
-LIMIT = 1 << 28
-"""The most that one line or document may be; a file of a few megabytes can unpack to gigabytes."""
-_PART = 1 << 20
+MAX_UNPACKED_BYTES = 1 << 28
+"""The largest line or document: a file of a few megabytes can unpack to gigabytes."""
+_CHUNK_BYTES = 1 << 20
 
 
-class TooLarge(Exception):
+class TooLargeError(Exception):
     """A line or a document is larger than the limit."""
 
 
-class Unpacked(gzip.GzipFile):
-    """Gzip that knows the limit, and that closes the file below it, too."""
+class GzipReader(gzip.GzipFile):
+    """A gzip file with the limit, which also closes the compressed file."""
 
-    def __init__(self, packed: BinaryIO) -> None:
-        self._packed = packed
-        super().__init__(fileobj=packed, mode="rb")
+    def __init__(self, compressed: BinaryIO) -> None:
+        self._compressed = compressed
+        super().__init__(fileobj=compressed, mode="rb")
 
     @property
     def place(self) -> int:
-        """How much of the file was read."""
-        return self._packed.tell()
+        """How many compressed bytes were read."""
+        return self._compressed.tell()
 
     def readline(self, size: int | None = -1) -> bytes:
-        """The next line."""
+        """Return the next line."""
         if size is not None and size >= 0:
             return super().readline(size)
-        line = super().readline(LIMIT + 1)
-        if len(line) > LIMIT:
-            raise TooLarge
+        line = super().readline(MAX_UNPACKED_BYTES + 1)
+        if len(line) > MAX_UNPACKED_BYTES:
+            raise TooLargeError
         return line
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes, or all."""
+        """Return up to `size` bytes, or all."""
         if size is not None and size >= 0:
             return super().read(size)
-        parts, total = [], 0
-        while part := super().read(_PART):
-            parts.append(part)
-            total += len(part)
-            if total > LIMIT:
-                raise TooLarge
-        return b"".join(parts)
+        chunks = []
+        total = 0
+        while chunk := super().read(_CHUNK_BYTES):
+            chunks.append(chunk)
+            total += len(chunk)
+            if total > MAX_UNPACKED_BYTES:
+                raise TooLargeError
+        return b"".join(chunks)
 
     def close(self) -> None:
-        """End here and below."""
+        """Close this and the compressed file."""
         super().close()
-        self._packed.close()
+        self._compressed.close()
 
 
-def zstd() -> Any:
-    """What unpacks Zstandard: Python itself since 3.14, before that a package; None where there is
-    neither."""
+def load_zstd() -> Any:
+    """Return the module for Zstandard: in Python since 3.14, before that a package; else None."""
     try:
         return import_module(
             "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"

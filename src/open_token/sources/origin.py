@@ -1,5 +1,4 @@
-"""Where an input comes from: a file, memory, a stream, a folder, and what lies in it or beside
-it."""
+"""Inputs as bytes: a file, memory, a stream or a folder, and what is in it or next to it."""
 
 import codecs
 import contextlib
@@ -10,28 +9,27 @@ import weakref
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from open_token.errors import InputError
-from open_token.sources.decompress import LIMIT, TooLarge, Unpacked
+from open_token.sources.decompress import MAX_UNPACKED_BYTES, GzipReader, TooLargeError
 
 if TYPE_CHECKING:
-    from open_token.sources.containers import Archive, Database
+    from open_token.sources.containers import Database, ZipArchive
 
 SQLITE = b"SQLite format 3\0"
 ZIP = b"PK\x03\x04"
-_HEAD = 1 << 16
 _GZIP = b"\x1f\x8b"
-_IN_MEMORY = 1 << 25
+_HEAD_BYTES = 1 << 16
+_MAX_IN_MEMORY = 1 << 25
 
 
 class Origin:
-    """One input as bytes: its name for messages, and its neighbours on the disk."""
+    """One input as bytes: its name in messages, and its siblings on disk."""
 
     grows = False
-    """Whether it is still being written while it is read, so that nothing of it may be kept."""
+    """Whether it is still being written while it is read, so that nothing may be cached."""
 
     def __init__(
         self,
@@ -45,18 +43,18 @@ class Origin:
         self.name = name
         self.path = path
         self.family: list[Self] = parent.family if parent else []  # type: ignore[assignment]
-        """This source and all that were opened from it, in the order in which they were."""
+        """This source and all that were opened from it, in that order."""
         self.family.append(cast(Any, self))
         self.is_read = parent is None
-        """Whether a reader took its records, and did not only look at it."""
+        """Whether a reader took its records, rather than only inspected it."""
         self.is_folder = is_folder
         self._data = data
-        self._small: bytes | None = None
-        """All of a file that its first bytes are: it is opened once."""
+        self._small_file: bytes | None = None
+        """The content of a file that fits in its head, so that it is opened only once."""
 
     @classmethod
     def of(cls, path: Path, name: str | None = None) -> Self:
-        """The source for a path; an error when it is not there or is no readable file."""
+        """Return the source for a path; raise InputError if it cannot be read."""
         name = name or str(path)
         try:
             if path.is_dir():
@@ -72,42 +70,43 @@ class Origin:
 
     @classmethod
     def of_folder(cls, path: Path, name: str | None = None) -> Self:
-        """The source for a folder, of which a reader may know the layout."""
+        """Return the source for a folder, whose layout a reader may know."""
         return cls(name or str(path), path=path, is_folder=True)
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, name: str) -> Self:
-        """The source for a stream that can be read once; what is too big for memory goes through a
-        temporary file."""
-        data = stream.read(_IN_MEMORY)
-        if len(data) < _IN_MEMORY:
+        """Return the source for a stream that can be read once.
+
+        What is too large for memory goes to a temporary file.
+        """
+        data = stream.read(_MAX_IN_MEMORY)
+        if len(data) < _MAX_IN_MEMORY:
             return cls(name, data=data)
         import shutil
-        import tempfile
 
-        held = tempfile.NamedTemporaryFile(prefix="open-token-")  # noqa: SIM115 - lives as long as the source
-        held.write(data)
-        shutil.copyfileobj(stream, held, 1 << 20)
-        held.flush()
-        source = cls(name, path=Path(held.name))
-        weakref.finalize(source, held.close)
+        file = _create_temporary_file()
+        file.write(data)
+        shutil.copyfileobj(stream, file, 1 << 20)
+        file.flush()
+        source = cls(name, path=Path(file.name))
+        weakref.finalize(source, file.close)
         return source
 
     def open(self) -> BinaryIO:
-        """The bytes from the start, unpacked when they are gzip."""
-        held = self._data if self._data is not None else self._small
-        if held is not None:
-            raw: BinaryIO = io.BytesIO(held)
+        """Return the bytes from the start, decompressed if they are gzip."""
+        content = self._data if self._data is not None else self._small_file
+        if content is not None:
+            raw: BinaryIO = io.BytesIO(content)
         else:
             assert self.path is not None
             raw = self.path.open("rb", buffering=1 << 20)
-        start = raw.read(2)
+        is_gzip = raw.read(2) == _GZIP
         raw.seek(0)
-        return Unpacked(raw) if start == _GZIP else raw  # type: ignore[return-value]
+        return GzipReader(raw) if is_gzip else raw  # type: ignore[return-value]
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The bytes from the start; damaged gzip and a disk that fails are errors with a place."""
+        """Open the bytes; damaged gzip data and disk failures become input errors."""
         try:
             with self.open() as stream:
                 yield stream
@@ -118,9 +117,10 @@ class Origin:
                 help="unpack what is left with gzip -dc and export that",
                 code="input.gzip",
             ) from None
-        except TooLarge:
+        except TooLargeError:
+            limit = MAX_UNPACKED_BYTES >> 20
             raise InputError(
-                f"one line or document of the gzip data is larger than {LIMIT >> 20} MiB",
+                f"one line or document of the gzip data is larger than {limit} MiB",
                 where=self.name,
                 help="if you trust it, unpack it with gzip -d and export that",
                 code="input.gzip-large",
@@ -129,8 +129,8 @@ class Origin:
             raise _cannot_read(self.name, problem) from None
 
     @cached_property
-    def _is_packed(self) -> bool:
-        """Whether the bytes on the disk are gzip."""
+    def _is_gzip_file(self) -> bool:
+        """Whether the bytes on disk are gzip."""
         if self.path is None or self._data is not None:
             return False
         with self.path.open("rb") as stream:
@@ -138,16 +138,12 @@ class Origin:
 
     @property
     def size(self) -> int:
-        """The bytes on the disk; what progress is measured against."""
+        """The number of bytes on disk; progress is measured against it."""
         if self.is_folder:
             return 0
-        return (
-            len(self._data)
-            if self._data is not None
-            else self.path.stat().st_size
-            if self.path
-            else 0
-        )
+        if self._data is not None:
+            return len(self._data)
+        return self.path.stat().st_size if self.path else 0
 
     @cached_property
     def head(self) -> bytes:
@@ -155,20 +151,20 @@ class Origin:
         if self.is_folder:
             return b""
         with self.opened() as stream:
-            head = stream.read(_HEAD)
-        if len(head) < _HEAD and not self.grows and not self._is_packed:
-            self._small = head
+            head = stream.read(_HEAD_BYTES)
+        if len(head) < _HEAD_BYTES and not self.grows and not self._is_gzip_file:
+            self._small_file = head
         return head
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of all bytes as they lie; of a folder, of the files that were read."""
+        """The hash of the bytes on disk; of a folder, the hash over the files that were read."""
         if self.is_folder:
-            told = hashlib.sha256()
+            digest = hashlib.sha256()
             for source in self.family:
                 if source.is_read and source is not self:
-                    told.update(bytes.fromhex(source.sha256))
-            return told.hexdigest()
+                    digest.update(bytes.fromhex(source.sha256))
+            return digest.hexdigest()
         if self._data is not None:
             return hashlib.sha256(self._data).hexdigest()
         assert self.path is not None
@@ -183,21 +179,18 @@ class Origin:
 
     @cached_property
     def database(self) -> "Database":
-        """The SQLite database that this is."""
-        if (
-            self._data is None
-            and self.path is not None
-            and self.head.startswith(SQLITE)
-            and not self._is_packed
-        ):
-            return cast("Database", _containers().Database(self.path, self.name))
-        import tempfile
+        """The SQLite database that this input is."""
+        # Databases and archives are rare: what they need is imported on first use.
+        from open_token.sources.containers import Database
 
-        held = tempfile.NamedTemporaryFile(prefix="open-token-")  # noqa: SIM115 - lives as long as the source
-        held.write(self.whole)
-        held.flush()
-        weakref.finalize(self, held.close)
-        return cast("Database", _containers().Database(Path(held.name), self.name))
+        is_plain_file = self._data is None and self.path is not None and not self._is_gzip_file
+        if is_plain_file and self.path is not None and self.is_database:
+            return Database(self.path, self.name)
+        file = _create_temporary_file()
+        file.write(self.whole)
+        file.flush()
+        weakref.finalize(self, file.close)
+        return Database(Path(file.name), self.name)
 
     @property
     def is_database(self) -> bool:
@@ -206,81 +199,92 @@ class Origin:
 
     @property
     def is_zip(self) -> bool:
-        """Whether the bytes are a zip."""
+        """Whether the bytes are a zip archive."""
         return self.head.startswith(ZIP)
 
     @property
     def tables(self) -> dict[str, list[str]]:
-        """The tables of a database with their columns; none when it is no database."""
+        """The tables of a database with their columns; none if it is not a database."""
         return self.database.tables if self.is_database else {}
 
     def rows(self, sql: str, params: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query over a database, one at a time."""
+        """Yield the rows of a query on a database."""
         return self.database.rows(sql, params)
 
     @cached_property
-    def _archive(self) -> "Archive":
-        stream = (
-            io.BytesIO(self.whole) if self._data is not None or self._is_packed else self.open()
-        )
+    def _archive(self) -> "ZipArchive":
+        from open_token.sources.containers import ZipArchive
+
+        if self._data is not None or self._is_gzip_file:
+            stream: BinaryIO = io.BytesIO(self.whole)
+        else:
+            stream = self.open()
         weakref.finalize(self, stream.close)
-        return cast("Archive", _containers().Archive(stream, self.name))
+        return ZipArchive(stream, self.name)
 
     @property
     def members(self) -> list[str]:
-        """The names in a zip, in its order; none when it is no zip."""
+        """The names in a zip archive, in its order; none if it is not an archive."""
         return self._archive.names if self.is_zip else []
 
     def member(self, name: str) -> Self | None:
-        """One file of a zip."""
-        data = self._archive.bytes_of(name) if self.is_zip else None
-        return None if data is None else self._other(f"{self.name}!{name}", data=data)
+        """Return one file of a zip archive."""
+        data = self._archive.read_member(name) if self.is_zip else None
+        return None if data is None else self._open_related(f"{self.name}!{name}", data=data)
 
-    def _other(self, name: str, *, path: Path | None = None, data: bytes | None = None) -> Self:
-        """One more source, opened from this one."""
+    def _open_related(
+        self, name: str, *, path: Path | None = None, data: bytes | None = None
+    ) -> Self:
+        """Return another source of the same family."""
         return type(self)(name, path=path, data=data, parent=self)
 
-    def neighbour(self, *parts: str) -> Self | None:
-        """A file beside this one; None when there is none, it is a link that leads elsewhere, or
-        this is no file."""
+    def open_sibling(self, *parts: str) -> Self | None:
+        """Return a file next to this one.
+
+        None means that there is none, that it is a link to elsewhere, or that this is no file.
+        """
         if self.path is None:
             return None
         folder = self.path.parent
         path = folder.joinpath(*parts)
         try:
-            is_ours = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+            is_inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
         except OSError:
             return None  # no file can have such a name
-        return self._other(str(path), path=path) if is_ours else None
+        return self._open_related(str(path), path=path) if is_inside else None
 
-    def neighbours(self, pattern: str) -> list[Self]:
-        """The files beside this one that match, in order of name; a link that leads elsewhere is
-        none of them."""
+    def find_siblings(self, pattern: str) -> list[Self]:
+        """Return the files next to this one that match, in order of name."""
         if self.path is None:
             return []
         folder = self.path.parent
         while pattern.startswith("../"):
-            folder, pattern = folder / "..", pattern[3:]
-        return [self._other(str(path), path=path) for path in files_below(folder, pattern)]
+            folder = folder / ".."
+            pattern = pattern[3:]
+        return self._open_matching(folder, pattern)
 
-    def below(self, pattern: str) -> list[Self]:
-        """The files of a folder that match, in order of name."""
+    def find_files(self, pattern: str) -> list[Self]:
+        """Return the files of a folder that match, in order of name."""
         if not self.is_folder or self.path is None:
             return []
-        return [self._other(str(path), path=path) for path in files_below(self.path, pattern)]
+        return self._open_matching(self.path, pattern)
+
+    def _open_matching(self, folder: Path, pattern: str) -> list[Self]:
+        return [self._open_related(str(path), path=path) for path in find_files(folder, pattern)]
 
 
-def _containers() -> Any:
-    """Databases and archives are rare: what they take is loaded when one comes."""
-    return import_module("open_token.sources.containers")
+def _create_temporary_file() -> Any:
+    """Return a temporary file, which is removed when it is closed."""
+    import tempfile
+
+    return tempfile.NamedTemporaryFile(prefix="open-token-")
 
 
-def files_below(folder: Path, pattern: str) -> list[Path]:
-    """The files in a folder that match, in order of name; a link that leads elsewhere is none of
-    them."""
-    found = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
-    home = folder.resolve() if found else folder
-    return [path for path in found if path.resolve().is_relative_to(home)]
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files in a folder that match, in order of name, without links to elsewhere."""
+    paths = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
+    root = folder.resolve() if paths else folder
+    return [path for path in paths if path.resolve().is_relative_to(root)]
 
 
 def _cannot_read(name: str, problem: OSError) -> InputError:

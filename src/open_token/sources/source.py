@@ -1,5 +1,4 @@
-"""Opens files, folders, databases, archives and standard input for readers; nothing else opens
-input."""
+"""Sources: inputs as lines, records or one JSON document. Nothing else opens input."""
 
 import codecs
 import contextlib
@@ -25,21 +24,21 @@ from open_token.jsontools.repair import (
 from open_token.sources.origin import Origin
 
 SAMPLE_RECORDS = 64
-_TICK = 1 << 20
-_DEEPEST = 900
-"""Parsers give up at about a thousand levels, some of them with the words that it is no JSON."""
+_PROGRESS_BYTES = 1 << 20
+_MAX_DEPTH = 900
+"""Parsers give up at about a thousand levels, some of them as if it were not JSON."""
+_SSE_LINE = re.compile(rb"(event|data|id|retry|:)[: ]?[^\n]*\n")
 
 Decode = Callable[[bytes], Any]
 decode_json: Decode = msgspec.json.Decoder().decode
 
 
-class HalfLine(Exception):
-    """The last line broke off: the runtime is still writing, or stopped in the middle."""
+class HalfLineError(Exception):
+    """The last line is cut off: the runtime is still writing, or was stopped while it wrote."""
 
 
 class Source(Origin):
-    """One input: its name for messages, its bytes as lines, records or one document, and its
-    neighbours on the disk."""
+    """One input for readers: its bytes as lines, records or one document."""
 
     def __init__(
         self,
@@ -52,24 +51,28 @@ class Source(Origin):
     ) -> None:
         super().__init__(name, path=path, data=data, parent=parent, is_folder=is_folder)
         self.conversation: str | None = None
-        """Which of several conversations in it is meant."""
-        self._all: list[tuple[int, Any]] | None = None
-        """Every record of a small input that is no longer than its sample: it is parsed once."""
-        self._done = 0
+        """Which of several conversations in it is to be read."""
+        self._all_records: list[tuple[int, Any]] | None = None
+        """Every record of an input that is no longer than its sample, so that it is parsed once."""
+        self._bytes_read = 0
         self.progress: Callable[[int], None] | None = None
         self.half_line: int | None = None
-        """The number of a half-written last line that was left out."""
+        """The number of a last line that is cut off and was skipped."""
         self.repaired: dict[int, None] = {}
-        """The numbers of records in which lone surrogates were replaced, in order, each once."""
+        """The numbers of records in which lone surrogates were replaced, in order."""
 
     @cached_property
     def shape(self) -> str:
-        """What it is: empty, binary, text, sqlite, zip, folder, or JSON: lines, document (one
-        value), glued, events."""
+        """What it is: empty, binary, text, sqlite, zip, folder, or JSON.
+
+        JSON is: lines, document (one value), glued (values without line breaks), events (SSE).
+        """
         if self.is_folder:
             return "folder"
-        if self.is_database or self.is_zip:
-            return "sqlite" if self.is_database else "zip"
+        if self.is_database:
+            return "sqlite"
+        if self.is_zip:
+            return "zip"
         start = self.head.removeprefix(codecs.BOM_UTF8).lstrip()
         if not start:
             return "empty"
@@ -77,17 +80,16 @@ class Source(Origin):
             return "text"
         if b"\0" in start[:1024]:
             return "binary"
-        if re.match(rb"(event|data|id|retry|:)[: ]?[^\n]*\n", start) and b"data:" in start:
+        if _SSE_LINE.match(start) and b"data:" in start:
             return "events"
         if start[:1] not in b'{["':
             return "text"
-        if self._first_line_is_whole():
+        if self._has_json_lines():
             return "lines"
-        return "glued" if self._glued else "document"
+        return "glued" if self._glued_values else "document"
 
-    def _first_line_is_whole(self) -> bool:
-        """Whether the first line is a JSON value of its own and more follows (or it is an object a
-        line could hold)."""
+    def _has_json_lines(self) -> bool:
+        """Return whether the first line looks like a whole object, and so does the next."""
         with self.opened() as stream:
             first = stream.readline().removeprefix(codecs.BOM_UTF8)
             while first and not first.strip():
@@ -99,128 +101,132 @@ class Source(Origin):
 
     @cached_property
     def sample(self) -> list[Any]:
-        """The first records of a JSON-lines source, or the value itself of a document, for readers
-        to look at."""
+        """The first records of JSON lines, or the value of a document, for format detection."""
         if self.shape == "document":
             return [self.document]
         if self.shape == "glued":
-            return self._glued[:SAMPLE_RECORDS]
+            return self._glued_values[:SAMPLE_RECORDS]
         if self.shape not in ("lines", "events"):
             return []
-        found: list[tuple[int, Any]] = []
+        records: list[tuple[int, Any]] = []
         with contextlib.suppress(InputError):
-            found.extend(islice(self.records(tell=False), SAMPLE_RECORDS))
-            if len(found) < SAMPLE_RECORDS and self.size < _TICK and not self.grows:
-                self._all = found
-        return [record for _, record in found]
+            records.extend(islice(self.records(is_preview=True), SAMPLE_RECORDS))
+            is_complete = len(records) < SAMPLE_RECORDS and self.size < _PROGRESS_BYTES
+            if is_complete and not self.grows:
+                self._all_records = records
+        return [record for _, record in records]
 
-    def opening(self, budget: int) -> list[Any]:
-        """The records that begin within the first bytes, but for those that do not parse: a look at
-        a long file."""
-        found = []
+    def read_opening(self, budget: int) -> list[Any]:
+        """Return the records that begin within the first bytes, without those that do not parse."""
+        records = []
         for _, line in self._lines():
             with contextlib.suppress(ValueError, RecursionError):
-                found.append(decode_json(line))
+                records.append(decode_json(line))
             budget -= len(line)
             if budget <= 0:
                 break
-        return found
+        return records
 
     @cached_property
     def document(self) -> Any:
         """The whole input as one JSON value."""
         self.is_read = True
-        if isinstance(self._parsed, InputError):
-            raise self._parsed
-        return self._parsed
+        if isinstance(self._parsed_document, InputError):
+            raise self._parsed_document
+        return self._parsed_document
 
     @cached_property
-    def _parsed(self) -> Any:
-        """The value, or the error that tells why there is none."""
+    def _parsed_document(self) -> Any:
+        """The value, or the error that says why there is none."""
         raw = self.whole
         try:
             return decode_json(raw)
         except (ValueError, RecursionError) as problem:
-            if (value := parse_with_surrogates(raw)) is not None:
-                self.repaired[1] = None
-                return value
-            return self._not_json(raw, problem)
+            value = parse_with_surrogates(raw)
+            if value is None:
+                return self._describe_json_fault(raw, problem)
+            self.repaired[1] = None
+            return value
 
     @cached_property
-    def _glued(self) -> list[Any]:
-        """The values of an input that holds several, whole but not line by line; empty when it does
-        not."""
-        if not self.is_folder and self.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (
-            b"{",
-            b"[",
-        ):
-            return (
-                split_concatenated(self.whole) if isinstance(self._parsed, InputError) else None
-            ) or []
-        return []
+    def _glued_values(self) -> list[Any]:
+        """The values of an input that holds several without being JSON lines; else empty."""
+        if self.is_folder:
+            return []
+        if self.head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
+            return []
+        if not isinstance(self._parsed_document, InputError):
+            return []
+        return split_concatenated(self.whole) or []
 
     @cached_property
     def text(self) -> str:
-        """The whole input as text; what is no UTF-8 is replaced and noted."""
+        """The whole input as text; what is not UTF-8 is replaced and noted."""
         self.is_read = True
         raw = self.whole
         try:
             return raw.decode("utf-8")
-        except UnicodeDecodeError as bad:
-            self.repaired[raw.count(b"\n", 0, bad.start) + 1] = None
+        except UnicodeDecodeError as error:
+            self.repaired[raw.count(b"\n", 0, error.start) + 1] = None
             return raw.decode("utf-8", "replace")
 
     def records(
-        self, decode: Decode = decode_json, *, tell: bool = True
+        self, decode: Decode = decode_json, *, is_preview: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        """Every record with its line number (or its number in a saved stream); empty lines are
-        passed over."""
+        """Yield every record with its line number, or its number in a saved stream.
+
+        Empty lines are skipped. A preview reports no progress and does not count as reading.
+        """
         if self.shape == "document":
             value = self.document
             return enumerate(value if isinstance(value, list) else [value], 1)
-        self.is_read = self.is_read or tell
-        if self._all is not None and decode is decode_json:
-            return self._again(self._all, tell)
+        self.is_read = self.is_read or not is_preview
+        if self._all_records is not None and decode is decode_json:
+            return self._repeat_records(self._all_records, is_preview)
         if self.shape == "glued":
-            return enumerate(self._glued, 1)
+            return enumerate(self._glued_values, 1)
         if self.shape == "events":
-            return self._decoded(self._event_data(), decode)
-        return self._line_records(decode, tell)
+            return self._decode_lines(self._event_data(), decode)
+        return self._read_line_records(decode, is_preview)
 
-    def _again(self, known: list[tuple[int, Any]], tell: bool) -> Iterator[tuple[int, Any]]:
-        """Records that were parsed before."""
-        yield from known
-        if tell and self.progress:
+    def _repeat_records(
+        self, records: list[tuple[int, Any]], is_preview: bool
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield records that were parsed before."""
+        yield from records
+        if self.progress and not is_preview:
             self.progress(self.size)
 
     def record_at(self, number: int) -> Any:
-        """One record by its number; where it lies is found out once for all."""
+        """Return one record by its number."""
         self.is_read = True
         if self.shape == "document":
             return self.document[number - 1] if isinstance(self.document, list) else self.document
         if self.shape != "lines":
             return next(record for place, record in self.records() if place == number)
         with self.opened() as stream:
-            stream.seek(self._places[number - 1])
+            stream.seek(self._line_offsets[number - 1])
             line = stream.readline()
         try:
             return decode_json(line)
         except (ValueError, RecursionError) as problem:
-            return self._second_try(
-                number, line.removeprefix(codecs.BOM_UTF8), problem, decode_json
-            )
+            line = line.removeprefix(codecs.BOM_UTF8)
+            return self._repair_record(number, line, problem, decode_json)
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _line_offsets(self) -> list[int]:
         """Where each line begins, and where the last one ends."""
         with self.opened() as stream:
             return list(accumulate(map(len, stream), initial=0))
 
-    def _line_records(self, decode: Decode, tell: bool) -> Iterator[tuple[int, Any]]:
-        """The hot loop: one generator, one look at the clock for many lines."""
+    def _read_line_records(self, decode: Decode, is_preview: bool) -> Iterator[tuple[int, Any]]:
+        """Yield the records of JSON lines.
+
+        This is the hot loop: a single generator, which reports progress once per megabyte.
+        """
         with self.opened() as stream:
-            self._done = done = 0
-            tell = tell and self.progress is not None
+            self._bytes_read = done = 0
+            reports_progress = self.progress is not None and not is_preview
             for number, line in enumerate(stream, 1):
                 try:
                     record = decode(line)
@@ -229,30 +235,31 @@ class Source(Origin):
                     if not line.strip():
                         continue
                     try:
-                        record = self._second_try(number, line, problem, decode)
-                    except HalfLine:
+                        record = self._repair_record(number, line, problem, decode)
+                    except HalfLineError:
                         return
                 yield number, record
                 done += len(line)
-                if done >= _TICK and tell:
-                    self._tell_progress(stream, done)
+                if done >= _PROGRESS_BYTES and reports_progress:
+                    self._report_progress(stream, done)
                     done = 0
-            if tell:
-                self._tell_progress(stream, done)
+            if reports_progress:
+                self._report_progress(stream, done)
 
-    def _tell_progress(self, stream: BinaryIO, done: int) -> None:
-        self._done += done
+    def _report_progress(self, stream: BinaryIO, done: int) -> None:
+        self._bytes_read += done
         if self.progress:
-            self.progress(getattr(stream, "place", self._done))
+            # Of a gzip file, the compressed bytes count.
+            self.progress(getattr(stream, "place", self._bytes_read))
 
-    def _decoded(
+    def _decode_lines(
         self, lines: Iterator[tuple[int, bytes]], decode: Decode
     ) -> Iterator[tuple[int, Any]]:
         for number, line in lines:
             try:
                 yield number, decode(line)
             except (ValueError, RecursionError) as problem:
-                yield number, self._second_try(number, line, problem, decode)
+                yield number, self._repair_record(number, line, problem, decode)
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self.opened() as stream:
@@ -260,53 +267,53 @@ class Source(Origin):
                 yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
     def _event_data(self) -> Iterator[tuple[int, bytes]]:
-        """The data of each server-sent event; `[DONE]` and comments are not records."""
-        held: list[bytes] = []
+        """Yield the data of each server-sent event, with the number of its first line.
+
+        `[DONE]` and comments are not records.
+        """
+        data: list[bytes] = []
         first = 0
         for number, line in self._lines():
             line = line.rstrip(b"\r\n")
             if line.startswith(b"data:"):
                 first = first or number
-                held.append(line[5:].removeprefix(b" "))
-            elif not line and held:
-                if held != [b"[DONE]"]:
-                    yield first, b"\n".join(held)
-                held, first = [], 0
-        if held and held != [b"[DONE]"]:
-            yield first, b"\n".join(held)
+                data.append(line[5:].removeprefix(b" "))
+            elif not line and data:
+                if data != [b"[DONE]"]:
+                    yield first, b"\n".join(data)
+                data = []
+                first = 0
+        if data and data != [b"[DONE]"]:
+            yield first, b"\n".join(data)
 
-    def _second_try(self, number: int, line: bytes, problem: Exception, decode: Decode) -> Any:
-        """A record that the fast parser refused: lone surrogates are mended, a half last line is
-        left out."""
+    def _repair_record(self, number: int, line: bytes, problem: Exception, decode: Decode) -> Any:
+        """Return a record that the fast parser refused.
+
+        Lone surrogates are replaced; a last line that is cut off raises HalfLineError.
+        """
         if number == 1:
+            # The parser may have refused the byte order mark.
             with contextlib.suppress(ValueError, RecursionError):
                 return decode(line)
-        if (value := parse_with_surrogates(line)) is not None:
+        value = parse_with_surrogates(line)
+        if value is not None:
             self.repaired[number] = None
             return value
-        if (
-            not line.endswith(b"\n")
-            and number > 1
-            and self.shape == "lines"
-            and is_truncated_json(line)
-        ):
+        is_last = not line.endswith(b"\n") and number > 1
+        if is_last and self.shape == "lines" and is_truncated_json(line):
             self.half_line = number
-            raise HalfLine from None
-        raise self._not_json(line, problem, number) from None
+            raise HalfLineError from None
+        raise self._describe_json_fault(line, problem, number) from None
 
-    def _not_json(self, raw: bytes, problem: Exception, line: int | None = None) -> InputError:
+    def _describe_json_fault(
+        self, raw: bytes, problem: Exception, line: int | None = None
+    ) -> InputError:
+        """Return the error for bytes that are not JSON; `line` is None for a whole document."""
         try:
             raw.decode("utf-8")
-        except UnicodeDecodeError as bad:
-            row = (line or 1) + (raw.count(b"\n", 0, bad.start) if line is None else 0)
-            column = bad.start - raw.rfind(b"\n", 0, bad.start)
-            return InputError(
-                "the input is not valid UTF-8",
-                where=f"{self.name}:{row}:{column}",
-                help=f"repair a copy first, for example: iconv -c -f {detect_encoding(raw)} -t utf-8 FILE > COPY",
-                code="input.utf8",
-            )
-        if isinstance(problem, RecursionError) or measure_depth(raw) > _DEEPEST:
+        except UnicodeDecodeError as error:
+            return self._describe_utf8_fault(raw, error.start, line)
+        if isinstance(problem, RecursionError) or measure_depth(raw) > _MAX_DEPTH:
             return InputError(
                 "the JSON is nested too deep",
                 where=f"{self.name}:{line or 1}",
@@ -321,10 +328,24 @@ class Source(Origin):
                 code="input.unknown",
             )
         row, column = find_syntax_error(raw if line is None else raw.rstrip())
-        row = line if line is not None else row
+        if line is not None:
+            row = line
         return InputError(
             "this line is not JSON" if line else "the input is not JSON",
             where=f"{self.name}:{row}:{column}",
             help="mend or remove that line in a copy; nothing was exported",
             code="input.json",
+        )
+
+    def _describe_utf8_fault(self, raw: bytes, position: int, line: int | None) -> InputError:
+        row = line or 1
+        if line is None:
+            row += raw.count(b"\n", 0, position)
+        column = position - raw.rfind(b"\n", 0, position)
+        command = f"iconv -c -f {detect_encoding(raw)} -t utf-8 FILE > COPY"
+        return InputError(
+            "the input is not valid UTF-8",
+            where=f"{self.name}:{row}:{column}",
+            help=f"repair a copy first, for example: {command}",
+            code="input.utf8",
         )

@@ -1,5 +1,7 @@
-"""A file that is still being written: its lines as they come, through half lines, rewriting and
-rotation."""
+"""Tail: the lines of a file that is still being written.
+
+It handles lines that are written in parts, files that are rewritten, and log rotation.
+"""
 
 import hashlib
 import os
@@ -11,12 +13,12 @@ from typing import Any, BinaryIO
 from open_token.errors import InputError
 from open_token.sources.source import Decode, Source
 
-_ANCHOR = 4096
-"""So many of the bytes that were read last must still be there, or the file was rewritten."""
+_ANCHOR_BYTES = 4096
+"""How many of the bytes read last are compared to find out whether a file was rewritten."""
 
 
 class Tail(Source):
-    """A source of JSON lines whose records end only when it is told to stop."""
+    """A source of JSON lines whose records end only when it is stopped."""
 
     grows = True
 
@@ -24,111 +26,118 @@ class Tail(Source):
         self, path: Path, name: str, idle: Callable[[], bool], told: Callable[[], None]
     ) -> None:
         super().__init__(name, path=path)
-        self._idle = idle
+        self._wait = idle
         """Called when there is nothing new; False ends the records."""
-        self._told = told
-        """Called when a record was dealt with."""
+        self._on_record_done = told
+        """Called when a record was processed."""
         self._seen: Counter[bytes] = Counter()
-        self._is_going = True
+        self._is_running = True
         self._anchor = b""
         self._stamp: tuple[int, int] | None = None
 
-    def _other(self, name: str, *, path: Path | None = None, data: bytes | None = None) -> Any:
-        """What lies beside the file is read as it is now."""
+    def _open_related(
+        self, name: str, *, path: Path | None = None, data: bytes | None = None
+    ) -> Any:
+        """Return a file next to this one, which is read as it is now."""
         return Source(name, path=path, data=data, parent=self)
 
-    def _line_records(self, decode: Decode, tell: bool) -> Iterator[tuple[int, Any]]:
-        if not tell:
-            yield from super()._line_records(decode, tell)
+    def _read_line_records(self, decode: Decode, is_preview: bool) -> Iterator[tuple[int, Any]]:
+        if is_preview:
+            yield from super()._read_line_records(decode, is_preview)
             return
         number = 0
-        for line in self._all_lines():
+        for line in self._follow_lines():
             if not line:
-                # Not while the file is held open: what goes wrong in here is no fault of it.
-                self._is_going = self._idle()
+                # Not while the file is open: an error in there is no fault of the file.
+                self._is_running = self._wait()
                 continue
             number += 1
             if line.strip():
                 try:
                     record = decode(line)
                 except (ValueError, RecursionError) as problem:
-                    record = self._second_try(number, line, problem, decode)
+                    record = self._repair_record(number, line, problem, decode)
                 yield number, record
-                self._told()
+                self._on_record_done()
 
-    def _all_lines(self) -> Iterator[bytes]:
-        """Every line once, also when the file was replaced by one that begins with the same lines;
-        empty: none now."""
-        while self._is_going:
+    def _follow_lines(self) -> Iterator[bytes]:
+        """Yield every line once, and an empty one when there is nothing new.
+
+        The file may be replaced by one that begins with the same lines.
+        """
+        while self._is_running:
             try:
                 with self.opened() as stream:
-                    yield from self._lines_of(stream)
+                    yield from self._follow_stream(stream)
             except InputError as problem:
                 if problem.code != "input.missing":
                     raise
                 yield b""  # it may come back
 
-    def _lines_of(self, stream: BinaryIO) -> Iterator[bytes]:
-        """The lines of a file that were not told yet, until it is another one."""
-        again: Counter[bytes] = Counter()
-        self._anchor, self._stamp = b"", None
+    def _follow_stream(self, stream: BinaryIO) -> Iterator[bytes]:
+        """Yield the new lines of one file, until another one takes its place."""
+        counts: Counter[bytes] = Counter()
+        self._anchor = b""
+        self._stamp = None
         while not self._is_rewritten(stream):
-            is_replaced = self._is_replaced(
-                stream
-            )  # asked first: the last lines of a file that was moved away count
-            for line in self._new_lines(stream):
+            # Checked first: the last lines of a file that was moved away count.
+            is_replaced = self._is_replaced(stream)
+            for line in self._read_complete_lines(stream):
                 digest = hashlib.blake2b(line, digest_size=12).digest()
-                again[digest] += 1
-                if again[digest] > self._seen[digest]:
-                    self._seen[digest] = again[digest]
+                counts[digest] += 1
+                if counts[digest] > self._seen[digest]:
+                    self._seen[digest] = counts[digest]
                     yield line
             if is_replaced:
                 return
             yield b""
-            if not self._is_going:
-                self._note_half(stream)
+            if not self._is_running:
+                self._note_half_line(stream)
                 return
 
-    def _new_lines(self, stream: BinaryIO) -> Iterator[bytes]:
-        """The lines that are whole by now; the stream stays before one that is not."""
+    def _read_complete_lines(self, stream: BinaryIO) -> Iterator[bytes]:
+        """Yield the lines that are complete; the stream stays before one that is not."""
         while True:
-            place = stream.tell()
+            position = stream.tell()
             line = stream.readline()
             if not line.endswith(b"\n"):
                 if line and not hasattr(stream, "place"):
-                    stream.seek(0, os.SEEK_END)  # forgets half a line that may never become whole
-                stream.seek(place)
+                    # Drop the buffer: it holds half a line, which may yet be changed.
+                    stream.seek(0, os.SEEK_END)
+                stream.seek(position)
                 return
-            self._anchor = line[-_ANCHOR:]
+            self._anchor = line[-_ANCHOR_BYTES:]
             yield line
 
     def _is_replaced(self, stream: BinaryIO) -> bool:
-        """Whether another file has its name now."""
+        """Return whether another file has the name now."""
         assert self.path is not None
         try:
-            now, ours = os.stat(self.path), os.fstat(stream.fileno())
+            current = os.stat(self.path)
+            opened = os.fstat(stream.fileno())
         except OSError:
             return False
-        return (now.st_ino, now.st_dev) != (ours.st_ino, ours.st_dev)
+        return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
     def _is_rewritten(self, stream: BinaryIO) -> bool:
-        """Whether the file itself was cut, or written anew from its beginning."""
-        now = os.fstat(stream.fileno())
-        if hasattr(stream, "place"):  # of a packed file, what was read of it
-            return now.st_size < int(stream.place)
-        stamp = now.st_size, now.st_mtime_ns
-        is_as_it_was = stamp == self._stamp
+        """Return whether the file was truncated, or rewritten from its beginning."""
+        stat = os.fstat(stream.fileno())
+        if hasattr(stream, "place"):  # a gzip file: how many compressed bytes were read
+            return stat.st_size < int(stream.place)
+        stamp = (stat.st_size, stat.st_mtime_ns)
+        is_unchanged = stamp == self._stamp
         self._stamp = stamp
-        return now.st_size < stream.tell() or not (is_as_it_was or self._is_anchored(stream))
+        if stat.st_size < stream.tell():
+            return True
+        return not is_unchanged and not self._has_anchor(stream)
 
-    def _is_anchored(self, stream: BinaryIO) -> bool:
-        """Whether what was read last still stands there; what comes next is of the same look at the
-        disk."""
-        place = stream.tell()
-        stream.seek(0, os.SEEK_END)  # forgets what is held in memory
-        stream.seek(place - len(self._anchor))
+    def _has_anchor(self, stream: BinaryIO) -> bool:
+        """Return whether the bytes that were read last are still in place."""
+        position = stream.tell()
+        stream.seek(0, os.SEEK_END)  # drops the buffer
+        stream.seek(position - len(self._anchor))
         return stream.read(len(self._anchor)) == self._anchor
 
-    def _note_half(self, stream: BinaryIO) -> None:
+    def _note_half_line(self, stream: BinaryIO) -> None:
         if stream.read(1):
             self.half_line = sum(self._seen.values()) + 1

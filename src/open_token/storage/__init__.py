@@ -1,1 +1,0 @@
-"""Writing files atomically, the user's directories, and the spool that holds events."""

@@ -7,13 +7,13 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
-    block_of,
-    content_of,
-    kind_of,
-    output_of,
-    tell_block,
-    text_of,
-    usage_of,
+    add_block,
+    get_block_type,
+    get_plain_text,
+    parse_content,
+    parse_output,
+    parse_usage,
+    unpack_block,
 )
 from open_token.model.document import Event
 
@@ -24,7 +24,7 @@ def tell(*blocks: Any) -> list[Event]:
     draft = Draft()
     actor = draft.get_actor("model", "assistant")
     for block in blocks:
-        tell_block(draft, block, actor, usage={"output_tokens": 1})
+        add_block(draft, block, actor, usage={"output_tokens": 1})
     return list(draft.finish(lambda: "0" * 64).events)
 
 
@@ -36,7 +36,7 @@ def test_usage_counts_cached_input_too() -> None:
         "output_tokens": 9,
         "output_tokens_details": {"thinking_tokens": 4},
     }
-    assert usage_of(counts) == {
+    assert parse_usage(counts) == {
         "input_tokens": 28,
         "output_tokens": 9,
         "reasoning_tokens": 4,
@@ -50,11 +50,11 @@ def test_usage_of_a_compaction_on_the_way_is_counted() -> None:
         {"type": "compaction", "input_tokens": 55000, "output_tokens": 1500},
         {"type": "message", "input_tokens": 200, "output_tokens": 90},
     ]
-    counted = usage_of({"input_tokens": 200, "output_tokens": 90, "iterations": rounds})
+    counted = parse_usage({"input_tokens": 200, "output_tokens": 90, "iterations": rounds})
     assert counted
     assert (counted["input_tokens"], counted["output_tokens"]) == (55200, 1590)
     rounds[0]["type"] = "message"
-    counted = usage_of({"input_tokens": 200, "output_tokens": 90, "iterations": rounds})
+    counted = parse_usage({"input_tokens": 200, "output_tokens": 90, "iterations": rounds})
     assert counted
     assert counted["input_tokens"] == 200
 
@@ -63,7 +63,7 @@ def test_usage_of_a_compaction_on_the_way_is_counted() -> None:
     "odd", [None, 3, [], {}, {"input_tokens": "3"}, {"input_tokens": True}, {"output_tokens": -4}]
 )
 def test_usage_that_is_none(odd: Any) -> None:
-    assert usage_of(odd) is None
+    assert parse_usage(odd) is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_usage_that_is_none(odd: Any) -> None:
     ],
 )
 def test_media(source: dict[str, Any], expected: dict[str, Any]) -> None:
-    made = block_of({"type": "document", "source": source, "title": "T", "cache_control": {}})
+    made = unpack_block({"type": "document", "source": source, "title": "T", "cache_control": {}})
     assert (made["type"], made["title"]) == ("document", "T")
     assert all(made[key] == value for key, value in expected.items())
     assert "cache_control" not in made
@@ -91,18 +91,23 @@ def test_media(source: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_contents_and_outputs() -> None:
     one = {"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}
     cited = {"type": "text", "text": "two", "citations": [{"cited_text": "x"}]}
-    assert content_of("plain") == content_of(["plain"]) == "plain"
-    assert content_of([one]) == output_of([one]) == "one"
-    assert content_of([one, cited]) == [{"type": "text", "text": "one"}, cited]
-    assert content_of([cited]) == [cited]
-    assert [output_of(value) for value in (None, [], "", {"a": 1})] == ["", "", "", {"a": 1}]
-    assert [text_of(value) for value in (one, cited, {"type": "image"}, 3)] == [
+    assert parse_content("plain") == parse_content(["plain"]) == "plain"
+    assert parse_content([one]) == parse_output([one]) == "one"
+    assert parse_content([one, cited]) == [{"type": "text", "text": "one"}, cited]
+    assert parse_content([cited]) == [cited]
+    assert [parse_output(value) for value in (None, [], "", {"a": 1})] == ["", "", "", {"a": 1}]
+    assert [get_plain_text(value) for value in (one, cited, {"type": "image"}, 3)] == [
         "one",
         None,
         None,
         None,
     ]
-    assert [kind_of(value) for value in (one, {"type": []}, {}, 3)] == ["text", None, None, None]
+    assert [get_block_type(value) for value in (one, {"type": []}, {}, 3)] == [
+        "text",
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_verb_for_every_kind() -> None:

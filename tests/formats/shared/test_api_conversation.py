@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.http_recording.threads import teller_of
-from open_token.formats.shared.api_conversation import _MOST_ANSWERS, Conversation
+from open_token.formats.http_recording.threads import create_dialect
+from open_token.formats.shared.api_conversation import _MAX_PENDING_ANSWERS, ConversationBuilder
 from open_token.model.document import Event
 from open_token.registry import load_reader
 from open_token.sources.source import Source
@@ -193,11 +193,11 @@ def test_deeply_nested_arguments_do_not_stop_the_reading() -> None:
 
 
 def test_answers_without_requests_are_not_all_held() -> None:
-    conversation = Conversation(teller_of("openai_chat", Draft()), "record")
+    conversation = ConversationBuilder(create_dialect("openai_chat", Draft()), "record")
     for number in range(1000):
-        conversation.take(number, response(f"answer {number}"))
-    assert len(conversation._later) <= 3 * _MOST_ANSWERS
-    assert conversation._known is None
+        conversation.add_record(number, response(f"answer {number}"))
+    assert len(conversation._pending) <= 3 * _MAX_PENDING_ANSWERS
+    assert conversation._last_request is None
 
 
 def test_a_request_after_many_answers_goes_on_from_them() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from open_token.formats.shared.api_detection import spoken
+from open_token.formats.shared.api_detection import detect_dialect
 from open_token.registry import load_reader
 from open_token.sources.source import Source
 
@@ -155,7 +155,7 @@ def test_lines_are_claimed_as_documents_are(reader: str) -> None:
     for value in CLAIMED[reader]:
         records = value if isinstance(value, list) else [value]
         lines = "".join(json.dumps(record) + "\n" for record in records)
-        assert spoken(Source("input", data=lines.encode())) == reader, lines
+        assert detect_dialect(Source("input", data=lines.encode())) == reader, lines
 
 
 def test_lines_of_two_dialects_are_nobodys() -> None:
@@ -165,17 +165,17 @@ def test_lines_of_two_dialects_are_nobodys() -> None:
         + json.dumps(CLAIMED["openai_responses"][0])
         + "\n"
     )
-    assert spoken(Source("input", data=lines.encode())) is None
+    assert detect_dialect(Source("input", data=lines.encode())) is None
 
 
 def test_one_odd_line_among_messages_is_a_no() -> None:
     lines = json.dumps(USER) + "\n" + json.dumps({"role": "_checkpoint", "id": 0}) + "\n"
-    assert spoken(Source("input", data=lines.encode())) is None
+    assert detect_dialect(Source("input", data=lines.encode())) is None
 
 
 def test_a_plain_list_is_anthropic_as_soon_as_one_message_is() -> None:
     lines = [USER] * 20 + [TOOL_USE]
-    assert spoken(source(lines)) == "anthropic_messages"
+    assert detect_dialect(source(lines)) == "anthropic_messages"
 
 
 @pytest.mark.parametrize("reader", WIRES)

@@ -12,7 +12,7 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.export_assets import Assets, type_of
+from open_token.formats.shared.export_assets import Assets, detect_media_type
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 
@@ -162,4 +162,4 @@ def test_a_damaged_file_is_missing() -> None:
     ],
 )
 def test_types_are_told_by_the_first_bytes(start: bytes, kind: str | None) -> None:
-    assert type_of(start) == kind
+    assert detect_media_type(start) == kind

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from open_token.formats.shared.fields import note_definitions
+from open_token.formats.shared.notes import note_tool_definitions
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ from open_token.formats.shared.fields import note_definitions
 )
 def test_definitions_are_noted_where_tools_have_more_than_names(tools: Any, count: int) -> None:
     notes: list[tuple[str, str, str]] = []
-    note_definitions(lambda *note: notes.append(note), tools, "line 1")
+    note_tool_definitions(lambda *note: notes.append(note), tools, "line 1")
     assert [note[:2] for note in notes] == [("tool-definitions", "line 1")] * count

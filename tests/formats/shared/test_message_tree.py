@@ -4,7 +4,7 @@ depth."""
 import pytest
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.message_tree import Branches, walk
+from open_token.formats.shared.message_tree import BranchRecorder, walk_tree
 
 
 def steps(
@@ -13,7 +13,7 @@ def steps(
     signs = {"node": "", "begin": "(", "end": ")"}
     return "".join(
         ")" if what == "end" else signs[what] + key * (what == "node")
-        for what, key in walk(parents, leaf, rank)
+        for what, key in walk_tree(parents, leaf, rank)
     )
 
 
@@ -46,15 +46,15 @@ def test_siblings_are_ordered_by_rank() -> None:
 
 def test_depth_is_no_limit() -> None:
     line = {str(number): str(number - 1) if number else None for number in range(50_000)}
-    assert sum(1 for _ in walk(line, "49999")) == 50_000
+    assert sum(1 for _ in walk_tree(line, "49999")) == 50_000
     circle = {str(number): str((number + 1) % 50_000) for number in range(50_000)}
-    assert sum(1 for _ in walk(circle, "7")) == 50_000
+    assert sum(1 for _ in walk_tree(circle, "7")) == 50_000
 
 
 def test_branches_lie_in_one_another() -> None:
     draft = Draft(branches="all")
     actor = draft.get_actor("human", "user")
-    branches = Branches(draft, "left")
+    branches = BranchRecorder(draft, "left")
     branches.begin()
     branches.begin()
     draft.add_message("user", "inner", actor)
@@ -75,7 +75,7 @@ def test_branches_lie_in_one_another() -> None:
 def test_branches_are_left_out_otherwise() -> None:
     draft = Draft()
     actor = draft.get_actor("human", "user")
-    branches = Branches(draft, "left")
+    branches = BranchRecorder(draft, "left")
     branches.begin()
     draft.add_message("user", "left", actor)
     branches.end()

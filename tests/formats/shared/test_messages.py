@@ -5,22 +5,23 @@ from typing import Any
 
 import pytest
 
-from open_token.formats.shared.message_dicts import parsed, said, saids
+from open_token.formats.shared.fields import parse_json_text
+from open_token.formats.shared.message_dicts import parse_message, parse_messages
 from open_token.formats.shared.messages import (
-    Call,
-    Result,
-    Text,
-    Thought,
-    media_of,
-    part_of,
-    role_of,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    normalize_role,
+    parse_media,
+    parse_part,
 )
 from readers.told import PNG
 
 
 def part(block: Any) -> Any:
     odd: list[Any] = []
-    made = part_of(block, odd)
+    made = parse_part(block, odd)
     assert odd == []
     return made
 
@@ -28,48 +29,60 @@ def part(block: Any) -> Any:
 @pytest.mark.parametrize(
     ("block", "made"),
     [
-        ("plain", Text("plain")),
-        ({"type": "text", "text": "a"}, Text("a")),
-        ({"type": "text", "content": "b"}, Text("b")),
-        ({"type": "refusal", "refusal": "no"}, Text("no")),
+        ("plain", TextPart("plain")),
+        ({"type": "text", "text": "a"}, TextPart("a")),
+        ({"type": "text", "content": "b"}, TextPart("b")),
+        ({"type": "refusal", "refusal": "no"}, TextPart("no")),
         (
             {"type": "text", "text": "a", "citations": [1]},
-            Text([{"type": "text", "text": "a", "citations": [1]}]),
+            TextPart([{"type": "text", "text": "a", "citations": [1]}]),
         ),
-        ({"type": "thinking", "thinking": "t", "signature": "s"}, Thought("t")),
-        ({"type": "redacted_thinking", "data": "x"}, Thought(None)),
-        ({"type": "reasoning", "reasoning": "r"}, Thought("r")),
-        ({"type": "reasoning", "content": "r"}, Thought("r")),
+        ({"type": "thinking", "thinking": "t", "signature": "s"}, ReasoningPart("t")),
+        ({"type": "redacted_thinking", "data": "x"}, ReasoningPart(None)),
+        ({"type": "reasoning", "reasoning": "r"}, ReasoningPart("r")),
+        ({"type": "reasoning", "content": "r"}, ReasoningPart("r")),
         (
             {"type": "reasoning", "summary": [{"text": "a"}, {"text": "b"}]},
-            Thought("a\n\nb", summary=True),
+            ReasoningPart("a\n\nb", summary=True),
         ),
-        ({"type": "reasoning", "summary": []}, Thought("")),
+        ({"type": "reasoning", "summary": []}, ReasoningPart("")),
         (
             {"type": "reasoning_content", "reasoning_content": {"text": "w", "signature": "s"}},
-            Thought("w"),
+            ReasoningPart("w"),
         ),
-        ({"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}, Call("1", "f", {"a": 1})),
-        ({"type": "tool_call", "id": "1", "name": "f", "args": {"a": 1}}, Call("1", "f", {"a": 1})),
+        (
+            {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}},
+            ToolCallPart("1", "f", {"a": 1}),
+        ),
+        (
+            {"type": "tool_call", "id": "1", "name": "f", "args": {"a": 1}},
+            ToolCallPart("1", "f", {"a": 1}),
+        ),
         (
             {"type": "tool_call", "id": "1", "name": "f", "arguments": '{"a":1}'},
-            Call("1", "f", {"a": 1}),
+            ToolCallPart("1", "f", {"a": 1}),
         ),
-        ({"type": "tool_call", "name": "f"}, Call(None, "f", {})),
+        ({"type": "tool_call", "name": "f"}, ToolCallPart(None, "f", {})),
         (
             {"type": "server_tool_use", "id": "1", "name": "web", "input": {}},
-            Call("1", "web", {}, {"native_type": "server_tool_use"}),
+            ToolCallPart("1", "web", {}, {"native_type": "server_tool_use"}),
         ),
         (
             {"type": "tool_result", "tool_use_id": "1", "content": "x", "is_error": True},
-            Result("1", "x", None, {"is_error": True}),
+            ToolResultPart("1", "x", None, {"is_error": True}),
         ),
-        ({"type": "tool_call_response", "id": "1", "response": {"a": 1}}, Result("1", {"a": 1})),
+        (
+            {"type": "tool_call_response", "id": "1", "response": {"a": 1}},
+            ToolResultPart("1", {"a": 1}),
+        ),
         (
             {"type": "tool_call_response", "id": "1", "result": "r", "name": "f"},
-            Result("1", "r", "f"),
+            ToolResultPart("1", "r", "f"),
         ),
-        ({"type": "web_search_tool_result", "tool_use_id": "1", "content": []}, Result("1", [])),
+        (
+            {"type": "web_search_tool_result", "tool_use_id": "1", "content": []},
+            ToolResultPart("1", []),
+        ),
     ],
 )
 def test_parts(block: Any, made: Any) -> None:
@@ -81,7 +94,7 @@ def test_parts(block: Any, made: Any) -> None:
 )
 def test_what_nobody_knows_is_kept_as_it_is(block: Any) -> None:
     odd: list[Any] = []
-    assert part_of(block, odd) == Text([block])
+    assert parse_part(block, odd) == TextPart([block])
     assert len(odd) == 1
 
 
@@ -108,21 +121,21 @@ def test_a_picture_is_a_picture_however_it_is_written(block: Any) -> None:
 
 
 def test_media_elsewhere() -> None:
-    assert media_of(
+    assert parse_media(
         {"uri": "https://example.org/a.mp3", "modality": "audio", "mime_type": "audio/mp3"}, "uri"
     ) == {
         "type": "audio",
         "url": "https://example.org/a.mp3",
         "media_type": "audio/mp3",
     }
-    assert media_of({"file_id": "f1", "modality": "document"}, "file") == {
+    assert parse_media({"file_id": "f1", "modality": "document"}, "file") == {
         "type": "document",
         "file_id": "f1",
     }
-    assert media_of({"input_audio": {"data": PNG, "format": "wav"}}, "input_audio") == {
-        **(media_of({"data": PNG, "mime_type": "audio/wav"}, "audio") or {}),
+    assert parse_media({"input_audio": {"data": PNG, "format": "wav"}}, "input_audio") == {
+        **(parse_media({"data": PNG, "mime_type": "audio/wav"}, "audio") or {}),
     }
-    assert media_of({"source": {"type": "file", "value": "file-9"}}, "image") == {
+    assert parse_media({"source": {"type": "file", "value": "file-9"}}, "image") == {
         "type": "image",
         "url": "file-9",
     }
@@ -139,12 +152,12 @@ def test_media_elsewhere() -> None:
     ],
 )
 def test_roles(role: Any, told: str) -> None:
-    assert role_of(role) == told
+    assert normalize_role(role) == told
 
 
 def test_messages_with_calls_beside_the_content() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    made = said(
+    made = parse_message(
         {
             "role": "assistant",
             "content": [{"type": "tool_use", "id": "1", "name": "f"}],
@@ -152,31 +165,33 @@ def test_messages_with_calls_beside_the_content() -> None:
         }
     )
     assert made is not None
-    assert made.parts == [Call("1", "f", {})]
-    other = said(
+    assert made.parts == [ToolCallPart("1", "f", {})]
+    other = parse_message(
         {"role": "assistant", "content": None, "reasoning_content": "hm", "toolCalls": [call]}
     )
     assert other is not None
-    assert other.parts == [Thought("hm"), Call("1", "f", {})]
-    older = said({"role": "assistant", "function_call": {"name": "g", "arguments": "no json"}})
+    assert other.parts == [ReasoningPart("hm"), ToolCallPart("1", "f", {})]
+    older = parse_message(
+        {"role": "assistant", "function_call": {"name": "g", "arguments": "no json"}}
+    )
     assert older is not None
-    assert older.parts == [Call(None, "g", "no json")]
+    assert older.parts == [ToolCallPart(None, "g", "no json")]
 
 
 def test_messages_of_tools() -> None:
-    plain = said({"role": "tool", "tool_call_id": "1", "content": "x", "error": "broke"})
+    plain = parse_message({"role": "tool", "tool_call_id": "1", "content": "x", "error": "broke"})
     assert plain is not None
-    assert plain.parts == [Result("1", "x", None, {"is_error": True, "error": "broke"})]
+    assert plain.parts == [ToolResultPart("1", "x", None, {"is_error": True, "error": "broke"})]
     parts = [{"type": "tool_call_response", "id": n, "response": n} for n in ("1", "2")]
-    many = said({"role": "tool", "parts": parts})
+    many = parse_message({"role": "tool", "parts": parts})
     assert many is not None
-    assert many.parts == [Result("1", "1"), Result("2", "2")]
+    assert many.parts == [ToolResultPart("1", "1"), ToolResultPart("2", "2")]
 
 
 def test_lists_of_messages() -> None:
     unknown: list[Any] = []
-    made = saids('[[{"role": "user", "content": "a"}, {"content": "b"}, null]]', unknown)
-    assert [message.parts for message in made] == [[Text("a")]]
+    made = parse_messages('[[{"role": "user", "content": "a"}, {"content": "b"}, null]]', unknown)
+    assert [message.parts for message in made] == [[TextPart("a")]]
     assert unknown == [{"content": "b"}]
-    assert saids("just words", unknown)[0].parts == [Text("just words")]
-    assert parsed("[1") == "[1"
+    assert parse_messages("just words", unknown)[0].parts == [TextPart("just words")]
+    assert parse_json_text("[1") == "[1"

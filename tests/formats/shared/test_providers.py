@@ -2,7 +2,7 @@
 
 import pytest
 
-from open_token.formats.shared.providers import Providers, provider_of
+from open_token.formats.shared.providers import ProviderTracker, identify_provider
 from open_token.model.document import Conversation
 
 
@@ -29,7 +29,7 @@ from open_token.model.document import Conversation
 def test_a_model_is_known_by_its_own_name_not_by_its_server(
     model: str | None, provider: str | None
 ) -> None:
-    assert provider_of(model) == provider
+    assert identify_provider(model) == provider
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_a_model_is_known_by_its_own_name_not_by_its_server(
 def test_what_the_runtime_calls_the_provider_comes_first(
     named: str, model: str | None, provider: str
 ) -> None:
-    assert provider_of(model, named) == provider
+    assert identify_provider(model, named) == provider
 
 
 def test_a_conversation_has_a_provider_when_there_is_one() -> None:
-    met = Providers()
-    assert met.meet("github-copilot", "claude-sonnet-4") == "github-copilot"
-    assert met.meet(None, "claude-haiku") == "anthropic"
-    assert met.meet(None, "no-one-knows") is None
+    met = ProviderTracker()
+    assert met.add_model("github-copilot", "claude-sonnet-4") == "github-copilot"
+    assert met.add_model(None, "claude-haiku") == "anthropic"
+    assert met.add_model(None, "no-one-knows") is None
     conversation: Conversation = {"id": "c"}
-    met.settle(conversation)
+    met.set_provider(conversation)
     assert conversation["provider"] == "anthropic"
-    met.meet("openai", None)
+    met.add_model("openai", None)
     none: Conversation = {"id": "c"}
-    met.settle(none)
+    met.set_provider(none)
     assert "provider" not in none

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import arguments, content, name_of, usage
-from open_token.formats.shared.responses_items import Voices, item
+from open_token.formats.shared.fields import parse_arguments
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_content, parse_usage
+from open_token.formats.shared.responses_items import ItemActors, add_item
 from open_token.model.document import Event, Record
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
@@ -16,9 +18,9 @@ PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
 def tell(*items: Any, **options: Any) -> tuple[Record, list[Event]]:
     draft = Draft()
-    voices = Voices(draft, provider="openai", model="gpt-5")
+    voices = ItemActors(draft, provider="openai", model="gpt-5")
     for number, one in enumerate(items, 1):
-        item(draft, one, voices, place=f"item {number}", **options)
+        add_item(draft, one, voices, place=f"item {number}", **options)
     record = draft.finish(lambda: "0" * 64)
     return record, list(record.events)
 
@@ -398,10 +400,10 @@ def test_unknown_items_are_noted_by_kind_only_when_it_is_a_name() -> None:
 
 def test_usage_goes_on_the_event_that_is_named() -> None:
     draft = Draft()
-    voices = Voices(draft)
-    counted = usage({"input_tokens": 5, "output_tokens": 2})
+    voices = ItemActors(draft)
+    counted = parse_usage({"input_tokens": 5, "output_tokens": 2})
     said = [
-        item(draft, one, voices, place="x", usage=counted)
+        add_item(draft, one, voices, place="x", usage=counted)
         for one in (
             {"role": "user", "content": "hi"},
             {"type": "reasoning", "summary": [{"text": "s"}], "content": [{"text": "r"}]},
@@ -445,20 +447,22 @@ def test_usage_in_both_forms() -> None:
         "reasoning_tokens": 3,
         "cache_read_tokens": 4,
     }
-    assert usage(api) == usage(flat) == expected
-    assert usage({"input_tokens": True, "output_tokens": -1, "input_tokens_details": 3}) is None
-    assert usage([]) is None
+    assert parse_usage(api) == parse_usage(flat) == expected
+    assert (
+        parse_usage({"input_tokens": True, "output_tokens": -1, "input_tokens_details": 3}) is None
+    )
+    assert parse_usage([]) is None
 
 
 def test_values() -> None:
-    assert arguments('{"a":1}') == {"a": 1}
-    assert arguments("[" * 100_000) == "[" * 100_000
-    assert arguments("\ud800") == "\ud800"
-    assert content(None) == ""
-    assert content(3) == [3]
-    assert content(["a", 1]) == [{"type": "text", "text": "a"}, 1]
-    assert name_of("web_search.v2") == "web_search.v2"
-    assert name_of("x" * 60) == name_of(None) == "without a known type"
+    assert parse_arguments('{"a":1}') == {"a": 1}
+    assert parse_arguments("[" * 100_000) == "[" * 100_000
+    assert parse_arguments("\ud800") == "\ud800"
+    assert parse_content(None) == ""
+    assert parse_content(3) == [3]
+    assert parse_content(["a", 1]) == [{"type": "text", "text": "a"}, 1]
+    assert format_kind("web_search.v2") == "web_search.v2"
+    assert format_kind("x" * 60) == format_kind(None) == "without a known type"
 
 
 ODD: list[Any] = [

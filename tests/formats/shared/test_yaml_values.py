@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from open_token.errors import InputError
-from open_token.formats.shared.yaml_values import documents
+from open_token.formats.shared.yaml_values import parse_yaml
 
 
 def problem_of(text: str) -> InputError:
     with pytest.raises(InputError) as caught:
-        documents(text, "tape.yaml")
+        parse_yaml(text, "tape.yaml")
     return caught.value
 
 
@@ -64,31 +64,31 @@ def problem_of(text: str) -> InputError:
     ],
 )
 def test_what_is_dumped_comes_back(value: Any) -> None:
-    assert documents(yaml.safe_dump(value), "x") == [value]
-    assert documents(yaml.safe_dump(value, default_flow_style=True, allow_unicode=True), "x") == [
+    assert parse_yaml(yaml.safe_dump(value), "x") == [value]
+    assert parse_yaml(yaml.safe_dump(value, default_flow_style=True, allow_unicode=True), "x") == [
         value
     ]
 
 
 def test_words_that_are_no_values() -> None:
     words = ["yes", "off", "12:30:45", "2024-01-01", "1_000", "0o17", ".nan", "0123"]
-    assert documents("".join(f"- {word}\n" for word in words), "x") == [words]
-    assert documents("<<: {i: 1}\n? [j]\n: k\n7: l\n", "x") == [
+    assert parse_yaml("".join(f"- {word}\n" for word in words), "x") == [words]
+    assert parse_yaml("<<: {i: 1}\n? [j]\n: k\n7: l\n", "x") == [
         {"<<": {"i": 1}, "?": "k", "7": "l"}
     ]
 
 
 def test_tags_make_no_objects() -> None:
     text = "a: !!python/object/apply:os.system ['true']\nb: !ruby/object:X {c: d}\ne: !!str 5\nf: !!binary aGk=\n"
-    assert documents(text, "x") == [{"a": ["true"], "b": {"c": "d"}, "e": "5", "f": b"hi"}]
+    assert parse_yaml(text, "x") == [{"a": ["true"], "b": {"c": "d"}, "e": "5", "f": b"hi"}]
 
 
 def test_several_documents() -> None:
-    assert documents("--- 1\n--- {a: 2}\n", "x") == [1, {"a": 2}]
+    assert parse_yaml("--- 1\n--- {a: 2}\n", "x") == [1, {"a": 2}]
 
 
 def test_aliases_share_what_they_name() -> None:
-    (made,) = documents("a: &x [1, 2]\nb: *x\nc: &y z\nd: *y\n", "x")
+    (made,) = parse_yaml("a: &x [1, 2]\nb: *x\nc: &y z\nd: *y\n", "x")
     assert made == {"a": [1, 2], "b": [1, 2], "c": "z", "d": "z"}
 
 
@@ -132,4 +132,4 @@ def test_without_the_package_the_message_says_what_to_install(
 
 def test_without_the_library_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(yaml, "CSafeLoader")
-    assert documents("a: [1, b]", "x") == [{"a": [1, "b"]}]
+    assert parse_yaml("a: [1, b]", "x") == [{"a": [1, "b"]}]

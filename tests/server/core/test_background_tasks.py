@@ -14,7 +14,7 @@ from open_token.server.core.background_tasks import Output
 from open_token.server.core.sandbox import Command, Sandbox
 from open_token.server.errors import ApiError
 from open_token.server.lifecycle import run_services
-from open_token.storage.files import write_whole
+from open_token.storage.files import write_atomic
 from workshop import Workshop, working
 
 
@@ -104,7 +104,7 @@ def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
 ) -> None:
     def slowly(path: Path, data: bytes) -> None:
         time.sleep(0.05)
-        write_whole(path, data)
+        write_atomic(path, data)
         time.sleep(0.05)
 
     monkeypatch.setattr(background_tasks, "write_whole", slowly)

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Usage
 
 _HEADER = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?(?:\n|$)")
@@ -43,7 +43,7 @@ class Session:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._client = draft.get_actor("system", "aider")
-        self._providers = Providers()
+        self._providers = ProviderTracker()
         self._model: str | None = None
         self._answer: Event | None = None
         """The last answer, until its tokens are told."""
@@ -61,7 +61,7 @@ class Session:
             self._block(block)
         draft.conversation["source_runtime"] = "cli"
         draft.without_thoughts = "unknown"
-        self._providers.settle(draft.conversation)
+        self._providers.set_provider(draft.conversation)
 
     def _frame(self, text: str, began: str | None) -> None:
         """The history names no session: its own text does."""
@@ -94,7 +94,7 @@ class Session:
             self._draft.add_message("user", text, self._draft.get_actor("human", "user"))
 
     def _said(self, text: str) -> None:
-        provider = self._providers.meet(None, self._model)
+        provider = self._providers.add_model(None, self._model)
         actor = self._draft.get_actor("model", "assistant", provider=provider, model=self._model)
         self._answer = self._draft.add_message("assistant", text, actor)
 
@@ -118,7 +118,7 @@ def _usage(text: str) -> Usage | None:
         int(figure.replace(",", "")) if _EXACT.fullmatch(figure) else None
         for figure in found.groups()
     )
-    return counts(input_tokens=None if _CACHE.search(text) else sent, output_tokens=received)
+    return build_usage(input_tokens=None if _CACHE.search(text) else sent, output_tokens=received)
 
 
 _PROMPT, _NOTICE = "####", ">"

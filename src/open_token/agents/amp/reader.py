@@ -4,13 +4,13 @@ from typing import Any
 
 from open_token.agents.amp.detect import folder_of, tree_of
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_answers import tell_answer
-from open_token.formats.shared.anthropic_blocks import content_of
-from open_token.formats.shared.inline_subagents import Agent, AgentSpans
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import kept, name_of, word
-from open_token.formats.shared.user_shell_commands import tell_command, tell_output
+from open_token.formats.shared.anthropic_blocks import add_answer, parse_content
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.inline_subagents import InlineAgent, InlineSubagents
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.user_shell_commands import add_command_output, add_user_command
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
@@ -27,9 +27,9 @@ class Thread:
         self._thread = thread
         self._draft = draft
         self._client = draft.get_actor("system", "Amp")
-        self._providers = Providers()
-        self._main = Agent()
-        self._spans = AgentSpans(draft)
+        self._providers = ProviderTracker()
+        self._main = InlineAgent()
+        self._spans = InlineSubagents(draft)
         self._asked: dict[str, str] = {}
         """What calls ask for in words, by their keys: the reason of a subagent."""
         self._ledger = _ledger(thread.get("usageLedger"))
@@ -42,34 +42,34 @@ class Thread:
         for number, entry in enumerate(_list(self._thread.get("queuedMessages"))):
             self._queued(entry, f"queued message {number}")
         self._spans.finish()
-        self._providers.settle(self._draft.conversation)
+        self._providers.set_provider(self._draft.conversation)
 
     def _frame(self, cwd: str | None, tree: dict[str, Any]) -> None:
         """What the thread is, where it runs, and which threads it is tied to."""
         thread, conversation = self._thread, self._draft.conversation
-        if name := word(thread.get("id")):
+        if name := as_text(thread.get("id")):
             conversation["id"] = name
-        if title := word(thread.get("title")):
+        if title := as_text(thread.get("title")):
             conversation["title"] = title
         if created := from_epoch(thread.get("created"), 0.001):
             conversation["started_at"] = created
         platform = _inside(thread, "env", "initial", "platform")
-        client = word(_inside(platform, "client"))
+        client = as_text(_inside(platform, "client"))
         conversation["source_runtime"] = (
             "cli" if client is None or "cli" in client.lower() else "ide"
         )
         repository = tree.get("repository")
         facts = {
             "cwd": cwd,
-            "repository": word(_inside(repository, "url")),
-            "git_branch": word(_inside(repository, "ref")),
-            "head_commit": word(_inside(repository, "sha")),
+            "repository": as_text(_inside(repository, "url")),
+            "git_branch": as_text(_inside(repository, "ref")),
+            "head_commit": as_text(_inside(repository, "sha")),
             "client": client,
-            "version": word(_inside(platform, "clientVersion")),
-            "agent_mode": word(thread.get("agentMode")),
+            "version": as_text(_inside(platform, "clientVersion")),
+            "agent_mode": as_text(thread.get("agentMode")),
             "relationships": thread.get("relationships") or None,
         }
-        if data := kept(facts, *facts):
+        if data := pick_fields(facts, *facts):
             self._draft.add_annotation({"kind": "context", **data}, actor=self._client, ts=created)
 
     def _tell(self, message: Any, place: str) -> None:
@@ -88,26 +88,26 @@ class Thread:
         elif role == "info":
             self._info(message, agent, place)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
-    def _agent_of(self, message: Message) -> Agent:
+    def _agent_of(self, message: Message) -> InlineAgent:
         """Messages of a subagent name the call that it serves; its span opens with the first of
         them."""
-        call = word(message.get("parentToolUseId")) or word(message.get("parentToolUseID"))
+        call = as_text(message.get("parentToolUseId")) or as_text(message.get("parentToolUseID"))
         if call is None:
             return self._main
         agent = self._spans.find(call)
         if agent is None:
-            agent = Agent(name="subagent", instance=call, call=call)
+            agent = InlineAgent(name="subagent", instance=call, call=call)
             reason = self._asked.get(call)
             about = {"spawn_reason": reason} if reason else {}
             self._spans.start(agent, about, self._speaker(self._main), _ts_of(message), self._main)
         return agent
 
-    def _speaker(self, agent: Agent, model: str | None = None) -> str:
+    def _speaker(self, agent: InlineAgent, model: str | None = None) -> str:
         if not agent.actor or (model and model != agent.model):
             agent.model = model or agent.model
-            provider = self._providers.meet(None, agent.model)
+            provider = self._providers.add_model(None, agent.model)
             agent.actor = self._draft.get_actor(
                 "model",
                 agent.name,
@@ -117,7 +117,7 @@ class Thread:
             )
         return agent.actor
 
-    def _user(self, message: Message, agent: Agent, place: str) -> None:
+    def _user(self, message: Message, agent: InlineAgent, place: str) -> None:
         """What was typed, and in the same list the results of the calls before."""
         ts = _ts_of(message)
         said: list[Any] = []
@@ -138,18 +138,20 @@ class Thread:
         if message.get("userState"):
             self._draft.note_omission("bookkeeping", place, "the state of the editor")
 
-    def _say(self, blocks: list[Any], agent: Agent, ts: str | None) -> None:
+    def _say(self, blocks: list[Any], agent: InlineAgent, ts: str | None) -> None:
         if blocks:
             actor = (
                 self._speaker(self._main) if agent.call else self._draft.get_actor("human", "user")
             )
-            words = content_of(blocks)
+            words = parse_content(blocks)
             self._draft.add_message(
                 "user", words, actor, ts=ts, visibility=agent.visibility, span=agent.span
             )
 
-    def _result(self, block: dict[str, Any], agent: Agent, ts: str | None, place: str) -> None:
-        name = word(block.get("toolUseID")) or word(block.get("tool_use_id"))
+    def _result(
+        self, block: dict[str, Any], agent: InlineAgent, ts: str | None, place: str
+    ) -> None:
+        name = as_text(block.get("toolUseID")) or as_text(block.get("tool_use_id"))
         run = block.get("run")
         told = run_of(run if isinstance(run, dict) else block)
         if told is None:
@@ -164,7 +166,7 @@ class Thread:
                 "side-data", place, "the progress of a tool and the files it touched"
             )
 
-    def _assistant(self, message: Message, agent: Agent, place: str) -> None:
+    def _assistant(self, message: Message, agent: InlineAgent, place: str) -> None:
         usage = message.get("usage")
         counted = (
             usage
@@ -172,8 +174,8 @@ class Thread:
             else self._ledger.get(str(message.get("messageId")), {})
         )
         ts = _ts_of(message) or to_utc(counted.get("timestamp"))
-        actor, spent = self._speaker(agent, word(counted.get("model"))), _usage(counted)
-        tell_answer(
+        actor, spent = self._speaker(agent, as_text(counted.get("model"))), _usage(counted)
+        add_answer(
             self._draft,
             [_with_media(block) for block in _blocks(message.get("content"))],
             actor,
@@ -193,10 +195,10 @@ class Thread:
 
     def _called(self, key: str, block: dict[str, Any]) -> None:
         given = block.get("input")
-        if words := word(_inside(given, "description")) or word(_inside(given, "prompt")):
+        if words := as_text(_inside(given, "description")) or as_text(_inside(given, "prompt")):
             self._asked[key] = words
 
-    def _end(self, state: Any, actor: str, agent: Agent, ts: str | None) -> None:
+    def _end(self, state: Any, actor: str, agent: InlineAgent, ts: str | None) -> None:
         """How an answer ended, when not as usual."""
         how, reason = _inside(state, "type"), _inside(state, "stopReason")
         if how == "cancelled":
@@ -214,7 +216,7 @@ class Thread:
                 {"kind": "stop", "reason": reason}, actor=actor, ts=ts, span=agent.span
             )
 
-    def _info(self, message: Message, agent: Agent, place: str) -> None:
+    def _info(self, message: Message, agent: InlineAgent, place: str) -> None:
         """What is neither the person's nor the model's: summaries, commands run by hand."""
         ts = _ts_of(message)
         for block in _blocks(message.get("content")):
@@ -224,21 +226,21 @@ class Thread:
             elif kind == "summary":
                 self._summary(block.get("summary"), agent, ts)
             else:
-                words = content_of([_with_media(block)])
+                words = parse_content([_with_media(block)])
                 self._draft.add_message(
                     "user", words, self._client, ts=ts, visibility="internal", span=agent.span
                 )
 
-    def _command(self, block: dict[str, Any], agent: Agent, ts: str | None) -> None:
+    def _command(self, block: dict[str, Any], agent: InlineAgent, ts: str | None) -> None:
         run = block.get("toolRun")
         output, facts = run_of(run if isinstance(run, dict) else {}) or ("", {})
         given = block.get("args")
-        command = word(_inside(given, "cmd")) or word(_inside(given, "command")) or ""
+        command = as_text(_inside(given, "cmd")) or as_text(_inside(given, "command")) or ""
         facts |= {
-            "cwd": word(_inside(given, "cwd")),
+            "cwd": as_text(_inside(given, "cwd")),
             "hidden_from_model": block.get("hidden") or None,
         }
-        tell_command(
+        add_user_command(
             self._draft,
             command,
             self._draft.get_actor("human", "user"),
@@ -247,11 +249,11 @@ class Thread:
             span=agent.span,
         )
         words = output if isinstance(output, str | list) else [output]
-        tell_output(self._draft, words, self._client, ts=ts, span=agent.span)
+        add_command_output(self._draft, words, self._client, ts=ts, span=agent.span)
 
-    def _summary(self, summary: Any, agent: Agent, ts: str | None) -> None:
+    def _summary(self, summary: Any, agent: InlineAgent, ts: str | None) -> None:
         """The words the thread goes on with, or the thread that holds them."""
-        words = word(_inside(summary, "summary"))
+        words = as_text(_inside(summary, "summary"))
         about = {"kind": "compaction", **({} if words else {"thread": _inside(summary, "thread")})}
         parent = None
         if words:
@@ -323,7 +325,7 @@ def _usage(usage: dict[str, Any]) -> Usage | None:
     if type(total) is not int:
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
         total = sum(parts) if parts else None
-    return counts(
+    return build_usage(
         input_tokens=total, output_tokens=output, cache_read_tokens=read, cache_write_tokens=written
     )
 

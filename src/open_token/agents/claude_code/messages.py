@@ -17,11 +17,11 @@ from open_token.agents.claude_code.thread import Account, Thread
 from open_token.agents.claude_code.user_text import pieces
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
-    THOUGHTS,
-    content_of,
-    output_of,
-    tell_block,
-    text_of,
+    THINKING_TYPES,
+    add_block,
+    get_plain_text,
+    parse_content,
+    parse_output,
 )
 
 _USUAL_STOPS = (None, "tool_use", "end_turn", "stop_sequence")
@@ -89,13 +89,13 @@ class Talk:
                 self._subagents.called(key, given, thread.speaker, line.uuid)
             if key[0] == "\0":
                 thread.nameless.append(key)
-        elif type(kind) is str and kind in THOUGHTS:
+        elif type(kind) is str and kind in THINKING_TYPES:
             event = draft.add_reasoning(
                 text_in(block, "thinking"), thread.speaker, ts=ts, span=thread.span
             )
             account.thought = account.thought or event
             return
-        elif kind == "text" and (words := text_of(block)):
+        elif kind == "text" and (words := get_plain_text(block)):
             draft.add_message(
                 "assistant",
                 words,
@@ -106,7 +106,7 @@ class Talk:
                 usage=usage,
             )
         else:
-            tell_block(
+            add_block(
                 draft,
                 block,
                 thread.speaker,
@@ -147,7 +147,7 @@ class Talk:
         data: Record = {
             "kind": "api_error" if line.is_api_error_message is True else "client_message"
         }
-        data["text"] = content_of(content) if content is not None else ""
+        data["text"] = parse_content(content) if content is not None else ""
         if text(line.error):
             data["error"] = line.error
         self._draft.add_annotation(data, actor=self._client, ts=ts, span=thread.span)
@@ -158,7 +158,7 @@ class Talk:
         if content is None:
             return False
         if line.is_compact_summary is True:
-            self._summary(content_of(content), thread, ts)
+            self._summary(parse_content(content), thread, ts)
             return False
         if type(content) is not list:
             return self.say([content], line, thread, ts)
@@ -179,7 +179,7 @@ class Talk:
         sender = text_in(line.origin, "from") if line.origin is not None else None
         if sender or line.is_meta is True:
             actor = self._draft.get_actor("model", sender) if sender else self._client
-            content = content_of(blocks)
+            content = parse_content(blocks)
             self._draft.add_message(
                 "user", content, actor, ts=ts, visibility="internal", span=thread.span
             )
@@ -187,7 +187,7 @@ class Talk:
         typed: list[Any] = []
         said = False
         for block in blocks:
-            words = block if isinstance(block, str) else text_of(block)
+            words = block if isinstance(block, str) else get_plain_text(block)
             if words is None:
                 typed.append(block)
                 continue
@@ -202,7 +202,7 @@ class Talk:
 
     def _typed(self, blocks: list[Any], thread: Thread, ts: str | None) -> bool:
         if blocks:
-            content = content_of(blocks)
+            content = parse_content(blocks)
             self._draft.add_message(
                 "user",
                 content,
@@ -235,7 +235,7 @@ class Talk:
     ) -> None:
         native, output = block.get("tool_use_id"), block.get("content")
         if type(output) is not str:
-            output = output_of(output)
+            output = parse_output(output)
         facts = _failure(output, line) if block.get("is_error") is True else None
         if type(native) is not str or not native:
             native = self._call_without_id(line, thread)

@@ -8,8 +8,8 @@ from open_token.agents.claude_code.records import Line, Record, name_of, text_in
 from open_token.agents.claude_code.thread import Thread
 from open_token.agents.claude_code.user_text import pieces
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_blocks import content_of
-from open_token.formats.shared.fields import note_definitions
+from open_token.formats.shared.anthropic_blocks import parse_content
+from open_token.formats.shared.notes import note_tool_definitions
 from open_token.jsontools.media import build_media_block
 
 _NOTICE = {
@@ -106,7 +106,7 @@ class Asides:
             role = "user" if record.get("renderedRole") == "user" else "system"
             self._draft.add_message(
                 "user" if role == "user" else "system",
-                content_of(rendered),
+                parse_content(rendered),
                 self._client,
                 ts=ts,
                 visibility="internal",
@@ -135,7 +135,7 @@ class Asides:
         if words.strip("\0") and words not in self._prompts:
             self._prompts.add(words)
             self._draft.add_message(
-                "system", content_of(blocks), self._client, ts=ts, span=thread.span
+                "system", parse_content(blocks), self._client, ts=ts, span=thread.span
             )
         names = tuple(
             name
@@ -147,7 +147,7 @@ class Asides:
             self._draft.add_annotation(
                 {"kind": "tools", "tools": list(names)}, actor=self._client, ts=ts, span=thread.span
             )
-            note_definitions(self._draft.note_omission, tools, f"event {self._draft.count}")
+            note_tool_definitions(self._draft.note_omission, tools, f"event {self._draft.count}")
 
     def cost(self, record: Record, thread: Thread) -> None:
         """What the session has cost so far (cost-state, 2.1.325), told as what it cost since the

@@ -29,14 +29,14 @@ class AgentFiles:
         """The file of a subagent."""
         if not _ID.fullmatch(agent_id):
             return None
-        return self._in_folder().get(agent_id) or self._source.neighbour(
+        return self._in_folder().get(agent_id) or self._source.open_sibling(
             f"{_PREFIX}{agent_id}{_SUFFIX}"
         )
 
     def meta(self, source: Source, draft: Draft) -> Record:
         """What Claude Code noted about a subagent beside its file."""
         name = PurePath(source.name).name.removesuffix(_SUFFIX)
-        beside = source.neighbour(f"{name}.meta.json")
+        beside = source.open_sibling(f"{name}.meta.json")
         try:
             found = beside.document if beside else None
         except InputError:
@@ -52,7 +52,7 @@ class AgentFiles:
         for agent_id, source in self._in_folder().items():
             if agent_id not in told:
                 yield agent_id, source
-        for source in self._source.neighbours(f"{_PREFIX}*{_SUFFIX}"):
+        for source in self._source.find_siblings(f"{_PREFIX}*{_SUFFIX}"):
             agent_id = _id_of(source)
             if agent_id not in told and _ID.fullmatch(agent_id) and _session_of(source) in sessions:
                 yield agent_id, source
@@ -61,7 +61,7 @@ class AgentFiles:
         if self._folder is None:
             self._folder = {}
             pattern = f"{glob.escape(self._stem)}/subagents/**/{_PREFIX}*{_SUFFIX}"
-            for source in self._source.neighbours(pattern) if self._stem else []:
+            for source in self._source.find_siblings(pattern) if self._stem else []:
                 if _ID.fullmatch(agent_id := _id_of(source)):
                     self._folder.setdefault(agent_id, source)
         return self._folder
@@ -74,7 +74,7 @@ def _id_of(source: Source) -> str:
 def _session_of(source: Source) -> str | None:
     """The session that a file beside says it belongs to; what cannot be read belongs to none."""
     try:
-        line = as_line(next(iter(source.records(decode, tell=False)), (0, None))[1])
+        line = as_line(next(iter(source.records(decode, is_preview=True)), (0, None))[1])
     except InputError:
         return None
     return text(line.session_id) if type(line) is Line else None

@@ -13,7 +13,7 @@ from open_token.agents.claude_code.records import Line, Record, as_line, decode,
 from open_token.agents.claude_code.subagent_files import AgentFiles
 from open_token.agents.claude_code.thread import Thread
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_blocks import content_of
+from open_token.formats.shared.anthropic_blocks import parse_content
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
@@ -207,7 +207,7 @@ class Subagents:
     def _refer(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
         """The span alone, with what is known of the subagent's file."""
         records, model = 0, None
-        for _, line in source.records(decode, tell=False):
+        for _, line in source.records(decode, is_preview=True):
             records += 1
             if model is None and type(line) is Line and line.message is not None:
                 model = text(line.message.model)
@@ -226,7 +226,7 @@ class Subagents:
             self._files.rest(self._told, frozenset(sessions)), self._deferred
         ):
             meta = self._files.meta(source, self._draft)
-            first = next(iter(source.records(decode, tell=False)), (0, None))[1]
+            first = next(iter(source.records(decode, is_preview=True)), (0, None))[1]
             spawn = self.spawns.take(_prompt(first), text_in(meta, "agentType"))
             self._tell_file(agent_id, source, spawn.key if spawn else None, spawn, main)
 
@@ -250,7 +250,7 @@ def note_faults(source: Source, label: str, draft: Draft) -> None:
 def _prompt(line: Any) -> object:
     line = as_line(line)
     return (
-        content_of(line.message.content)
+        parse_content(line.message.content)
         if type(line) is Line and line.message is not None
         else None
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from open_token.agents.claude_code.records import Message, TokenCounts
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_blocks import usage_of
+from open_token.formats.shared.anthropic_blocks import parse_usage
 from open_token.model.document import Event, Usage, Visibility
 
 _WINDOW = 256
@@ -55,7 +55,7 @@ def usage_from(counts: TokenCounts | None) -> Usage | None:
         and not counts.output_tokens_details
     )
     if not plain or counts.iterations or min(fresh, written, read, output) < 0:
-        return usage_of(msgspec.structs.asdict(counts))
+        return parse_usage(msgspec.structs.asdict(counts))
     return {
         "input_tokens": fresh + written + read,
         "output_tokens": output,

@@ -5,11 +5,16 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_answers import tell_answer
-from open_token.formats.shared.anthropic_blocks import block_of, content_of, kind_of, tell_result
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import kept, word
+from open_token.formats.shared.anthropic_blocks import (
+    add_answer,
+    add_result_block,
+    get_block_type,
+    parse_content,
+    unpack_block,
+)
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Usage
 
 Block = dict[str, Any]
@@ -39,7 +44,7 @@ class Talk:
         self._draft = draft
         self._client = client
         self._typed = typed
-        self.providers = Providers()
+        self.providers = ProviderTracker()
         self._pending: dict[str, deque[str]] = {}
         """The calls of the last answer in order, by their tools, and all of them under no name."""
         self._heading: tuple[str | None, str] | None = None
@@ -54,7 +59,10 @@ class Talk:
     def user(self, content: Any, ts: str | None) -> None:
         """A turn of the person: results, what was typed, what the client put in."""
         for block in _blocks(content):
-            kind, text = kind_of(block), block.get("text") if isinstance(block, dict) else None
+            kind, text = (
+                get_block_type(block),
+                block.get("text") if isinstance(block, dict) else None,
+            )
             if kind == "tool_result":
                 self._flush(ts)
                 self._native_result(block, ts)
@@ -64,7 +72,7 @@ class Talk:
                 self._parts.append(block)
             else:
                 self._draft.add_message(
-                    "user", [block_of(block)], self._person(), ts=ts, visibility="public"
+                    "user", [unpack_block(block)], self._person(), ts=ts, visibility="public"
                 )
         self._flush(ts)
 
@@ -131,7 +139,7 @@ class Talk:
         if key is None or outcome is None:
             self._loose(heading, parts, outcome, ts)
             return
-        output = content_of(parts) if parts else ""
+        output = parse_content(parts) if parts else ""
         told = output if isinstance(output, str) else ""
         facts = {"heading": heading, **facts_of(f"{heading}{told}", outcome)}
         self._draft.add_tool_result(key, output, ts=ts, facts=facts)
@@ -144,7 +152,7 @@ class Talk:
         answered."""
         self._draft.add_message("user", heading, self._client, ts=ts, visibility="internal")
         for part in parts:
-            words = content_of([part])
+            words = parse_content([part])
             if (
                 isinstance(words, str)
                 and outcome
@@ -155,8 +163,8 @@ class Talk:
                 self._draft.add_message("user", words, self._client, ts=ts, visibility="internal")
 
     def _native_result(self, block: Block, ts: str | None) -> None:
-        tell_result(self._draft, block, ts=ts, span=None)
-        output = content_of(block.get("content"))
+        add_result_block(self._draft, block, ts=ts, span=None)
+        output = parse_content(block.get("content"))
         if isinstance(output, str) and (outcome := outcome_of(output)):
             self._answer(answered_in(output, outcome), ts)
 
@@ -167,10 +175,10 @@ class Talk:
         about = message.get("modelInfo")
         self._model = about if isinstance(about, dict) else self._model
         self._set(self._model, ts)
-        actor = self.speaker()
+        actor = self.model_actor()
         self._pending.clear()
         self._ts = ts
-        tell_answer(
+        add_answer(
             self._draft,
             [
                 block
@@ -184,42 +192,44 @@ class Talk:
             called=self._called,
         )
 
-    def speaker(self) -> str:
+    def model_actor(self) -> str:
         """The actor of the model that answers."""
-        model, named = word(self._model.get("modelId")), word(self._model.get("providerId"))
-        provider = self.providers.meet(named, model)
+        model, named = as_text(self._model.get("modelId")), as_text(self._model.get("providerId"))
+        provider = self.providers.add_model(named, model)
         return self._draft.get_actor("model", "assistant", provider=provider, model=model)
 
     def _set(self, model: dict[str, Any], ts: str | None) -> None:
-        facts = {"mode": word(model.get("mode")), "model": word(model.get("modelId"))}
-        if (now := kept(facts, *facts)) and now != self._settings:
+        facts = {"mode": as_text(model.get("mode")), "model": as_text(model.get("modelId"))}
+        if (now := pick_fields(facts, *facts)) and now != self._settings:
             self._settings = now
             self._draft.add_annotation({"kind": "settings", **now}, actor=self._client, ts=ts)
 
     def _reasoned(self, block: Any, actor: str, ts: str | None) -> bool:
         """Reasoning as other providers give it, which Roo Code keeps under their name for it."""
-        if kind_of(block) != "reasoning":
+        if get_block_type(block) != "reasoning":
             return False
-        words = word(block.get("text")) or "\n\n".join(
+        words = as_text(block.get("text")) or "\n\n".join(
             part["text"]
             for part in _blocks(block.get("summary"))
-            if isinstance(part, dict) and word(part.get("text"))
+            if isinstance(part, dict) and as_text(part.get("text"))
         )
         self._draft.add_reasoning(
-            words or None, actor, ts=ts, summary=bool(words and not word(block.get("text")))
+            words or None, actor, ts=ts, summary=bool(words and not as_text(block.get("text")))
         )
         return True
 
     def _called(self, key: str, block: Block) -> None:
         """A call; where it is the way in which the model speaks to the person, its words are said
         too."""
-        tool, given = word(block.get("name")) or "tool", block.get("input")
+        tool, given = as_text(block.get("name")) or "tool", block.get("input")
         for name in (tool, ""):
             self._pending.setdefault(name, deque()).append(key)
         words = given.get(_ANSWERS.get(tool, "")) if isinstance(given, dict) else None
         if isinstance(words, str) and words:
             call = f"evt_{self._draft.count:06d}"
-            self._draft.add_message("assistant", words, self.speaker(), ts=self._ts, parent=call)
+            self._draft.add_message(
+                "assistant", words, self.model_actor(), ts=self._ts, parent=call
+            )
 
 
 def _blocks(content: Any) -> list[Any]:
@@ -241,7 +251,7 @@ def _usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
     fresh, output, read, written = (request.get(name) for name in names)
     if type(fresh) is int and type(output) is int and known in (None, output):
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
-        return counts(
+        return build_usage(
             input_tokens=sum(parts),
             output_tokens=output,
             cache_read_tokens=read,
@@ -254,7 +264,7 @@ def _usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
         for part in (tokens.get("prompt"), tokens.get("cached"))
         if type(part) is int and part >= 0
     ]
-    return counts(
+    return build_usage(
         input_tokens=sum(parts) if parts else None, output_tokens=tokens.get("completion")
     )
 

@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files
 def sniff(source: Source) -> bool:
     """The messages of the API or of the panel, the facts beside them, or the folder of all."""
     if source.shape == "folder":
-        files = of_folder(source) or source.below(SESSION)[:3]
+        files = of_folder(source) or source.find_files(SESSION)[:3]
         return any(is_api(file) or is_ui(file) or is_session(file) for file in files)
     return is_api(source) or is_ui(source) or is_metadata(source) or is_session(source)
 

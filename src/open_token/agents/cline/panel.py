@@ -4,9 +4,9 @@ from typing import Any
 
 from open_token.agents.cline.ui_messages import aside_of, kind_of
 from open_token.builder.draft import Draft
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import arguments, kept, word
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import from_epoch
 
 Item = dict[str, Any]
@@ -32,7 +32,7 @@ class Panel:
         self._printed: list[str] = []
         self._last = ""
         self._model: Item = {}
-        self._providers = Providers()
+        self._providers = ProviderTracker()
 
     def tell(self, items: list[Any]) -> None:
         """Tell everything."""
@@ -46,10 +46,10 @@ class Panel:
             self._model = about if isinstance(about, dict) else self._model
             self._item(item, kind_of(item), number)
         self._flush(None)
-        self._providers.settle(self._draft.conversation)
+        self._providers.set_provider(self._draft.conversation)
 
     def _item(self, item: Item, kind: str, number: int) -> None:
-        ts, text = from_epoch(item.get("ts"), 0.001), word(item.get("text")) or ""
+        ts, text = from_epoch(item.get("ts"), 0.001), as_text(item.get("text")) or ""
         if kind == "command_output":
             self._printed.append(text)
             return
@@ -74,26 +74,26 @@ class Panel:
             self._draft.add_annotation(aside_of(kind, text), actor=self._client, ts=ts)
 
     def _actor(self) -> str:
-        model, named = word(self._model.get("modelId")), word(self._model.get("providerId"))
+        model, named = as_text(self._model.get("modelId")), as_text(self._model.get("providerId"))
         return self._draft.get_actor(
-            "model", "assistant", provider=self._providers.meet(named, model), model=model
+            "model", "assistant", provider=self._providers.add_model(named, model), model=model
         )
 
     def _say(self, kind: str, text: str, ts: str | None) -> None:
         """What the model said; a question to answer is JSON, and an end is shown once as said and
         once as asked."""
-        shown = arguments(text)
+        shown = parse_arguments(text)
         words = text
         if kind != "text" and isinstance(shown, dict):
-            words = word(shown.get("question")) or word(shown.get("response")) or text
+            words = as_text(shown.get("question")) or as_text(shown.get("response")) or text
         if words and words != self._last:
             self._draft.add_message("assistant", words, self._actor(), ts=ts)
         self._last = words
 
     def _tool(self, kind: str, text: str, ts: str | None) -> None:
-        shown = arguments(text)
+        shown = parse_arguments(text)
         name = (
-            word(shown.get("tool")) or word(shown.get("toolName"))
+            as_text(shown.get("tool")) or as_text(shown.get("toolName"))
             if isinstance(shown, dict)
             else None
         )
@@ -109,20 +109,20 @@ class Panel:
 
     def _request(self, text: str, ts: str | None) -> None:
         """A request: its figures; its words are those shown around it."""
-        about = arguments(text)
+        about = parse_arguments(text)
         if not isinstance(about, dict):
             return
         fresh, read, written = (
             about.get(name) for name in ("tokensIn", "cacheReads", "cacheWrites")
         )
         parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
-        usage = counts(
+        usage = build_usage(
             input_tokens=sum(parts) if parts else None,
             output_tokens=about.get("tokensOut"),
             cache_read_tokens=read,
             cache_write_tokens=written,
         )
-        facts = {"cost_usd": about.get("cost"), "cancel_reason": word(about.get("cancelReason"))}
+        facts = {"cost_usd": about.get("cost"), "cancel_reason": as_text(about.get("cancelReason"))}
         if usage:
-            data = {"kind": "request_usage", **kept(facts, *facts)}
+            data = {"kind": "request_usage", **pick_fields(facts, *facts)}
             self._draft.add_annotation(data, actor=self._client, ts=ts, usage=usage)

@@ -10,7 +10,7 @@ from open_token.sources.source import Source
 def read(source: Source, draft: Draft) -> None:
     """Read the conversation into the draft."""
     if source.shape == "folder":
-        is_new_layout = bool(source.below(SESSION)) and not of_folder(source)
+        is_new_layout = bool(source.find_files(SESSION)) and not of_folder(source)
     else:
         is_new_layout = is_session(source)
     if is_new_layout:

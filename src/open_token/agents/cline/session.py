@@ -8,19 +8,17 @@ from typing import Any
 from open_token.agents.cline.shapes import SESSION, is_session
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.anthropic_blocks import block_of, content_of, kind_of, output_of
-from open_token.formats.shared.fields import (
-    Record,
-    kept,
-    name_of,
-    note_faults,
-    record_in,
-    records_in,
-    word_in,
+from open_token.formats.shared.anthropic_blocks import (
+    get_block_type,
+    parse_content,
+    parse_output,
+    unpack_block,
 )
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.thread import Agent, Agents, Strand
+from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind, note_file_faults
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.thread import SubagentFile, SubagentWriter, Thread
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Usage
@@ -37,11 +35,11 @@ class Session:
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._providers = Providers()
+        self._providers = ProviderTracker()
         self._named: str | None = None
         """The runtime's name for the provider of the model that has the word."""
-        self._agents = Agents(self._run)
-        self._waiting: list[tuple[Agent, str]] = []
+        self._agents = SubagentWriter(self._run)
+        self._waiting: list[tuple[SubagentFile, str]] = []
         """Agents with files of their own that no call was found for yet, and the words that each
         was started with."""
         self._asked: dict[str, str] = {}
@@ -52,14 +50,14 @@ class Session:
         """Tell everything."""
         main, rest = self._files()
         about = self._value(main)
-        origin = record_in(about, "origin")
-        strand = Strand(self._draft, self._draft.get_actor("system", "Cline"), self._provider)
-        if word_in(origin, "parentThreadId"):
+        origin = get_dict(about, "origin")
+        strand = Thread(self._draft, self._draft.get_actor("system", "Cline"), self._provider)
+        if get_text(origin, "parentThreadId"):
             strand.agent_id, strand.name = (
-                word_in(origin, "subagent"),
-                word_in(about, "agent") or strand.name,
+                get_text(origin, "subagent"),
+                get_text(about, "agent") or strand.name,
             )
-            strand.prompter = self._draft.get_actor("model", "parent agent")
+            strand.user_actor = self._draft.get_actor("model", "parent agent")
         else:
             self._waiting = [self._agent(file) for file in rest if self._is_part(file)]
         manifest = self._frame(main, about, strand)
@@ -70,21 +68,26 @@ class Session:
             for name, ours in _MANIFEST.items()
             if manifest.get(name) is not None
         }:
-            strand.note({"kind": "session_totals", **totals}, ts=to_utc(manifest.get("ended_at")))
-        self._providers.settle(self._draft.conversation)
+            strand.add_annotation(
+                {"kind": "session_totals", **totals}, ts=to_utc(manifest.get("ended_at"))
+            )
+        self._providers.set_provider(self._draft.conversation)
 
     def _files(self) -> tuple[Source, list[Source]]:
         """The document of the session, and those beside it."""
         if self._source.shape != "folder":
             return self._source, [
-                file for file in self._source.neighbours(SESSION) if file.path != self._source.path
+                file
+                for file in self._source.find_siblings(SESSION)
+                if file.path != self._source.path
             ]
         found = sorted(
-            (file for file in self._source.below(SESSION) if is_session(file)), key=self._is_part
+            (file for file in self._source.find_files(SESSION) if is_session(file)),
+            key=self._is_part,
         )
         return found[0], found[1:]
 
-    def _value(self, file: Source) -> Record:
+    def _value(self, file: Source) -> JsonObject:
         try:
             value = file.document
         except InputError:
@@ -95,33 +98,33 @@ class Session:
         return value if isinstance(value, dict) else {}
 
     def _is_part(self, file: Source) -> bool:
-        return word_in(record_in(self._value(file), "origin"), "parentThreadId") is not None
+        return get_text(get_dict(self._value(file), "origin"), "parentThreadId") is not None
 
-    def _agent(self, file: Source) -> tuple[Agent, str]:
+    def _agent(self, file: Source) -> tuple[SubagentFile, str]:
         """A subagent or a teammate, and what it was asked to do."""
         about = self._value(file)
-        origin, first = record_in(about, "origin"), next(iter(records_in(about, "messages")), {})
-        kind = word_in(about, "agent")
-        name = word_in(origin, "subagent") or PurePath(file.name).name
+        origin, first = get_dict(about, "origin"), next(iter(get_dicts(about, "messages")), {})
+        kind = get_text(about, "agent")
+        name = get_text(origin, "subagent") or PurePath(file.name).name
         facts = {
             "tooling_scope": kind,
             "subagent_type": kind,
-            "session_id": word_in(about, "sessionId"),
+            "session_id": get_text(about, "sessionId"),
         }
         started = from_epoch(first.get("ts"), 0.001)
-        words = content_of(first.get("content") or "")
-        return Agent(name, file, kind, kept(facts, *facts), started), words if isinstance(
-            words, str
-        ) else ""
+        words = parse_content(first.get("content") or "")
+        return SubagentFile(
+            name, file, kind, pick_fields(facts, *facts), started
+        ), words if isinstance(words, str) else ""
 
-    def _frame(self, main: Source, about: Record, strand: Strand) -> Record:
+    def _frame(self, main: Source, about: JsonObject, strand: Thread) -> JsonObject:
         """What the session is and where it ran; more of that is in a file beside it, which is given
         back."""
-        conversation, name = self._draft.conversation, word_in(about, "sessionId")
-        beside = main.neighbour(f"{name}.json") if name and PurePath(name).name == name else None
+        conversation, name = self._draft.conversation, get_text(about, "sessionId")
+        beside = main.open_sibling(f"{name}.json") if name and PurePath(name).name == name else None
         manifest = self._value(beside) if beside else {}
         if beside:
-            note_faults(beside, "the facts of the session", self._draft)
+            note_file_faults(beside, "the facts of the session", self._draft)
             self._draft.note_omission(
                 "bookkeeping",
                 "the facts of the session",
@@ -129,37 +132,37 @@ class Session:
             )
         if name:
             conversation["id"] = name
-        if title := word_in(record_in(manifest, "metadata"), "title"):
+        if title := get_text(get_dict(manifest, "metadata"), "title"):
             conversation["title"] = title
         if started := to_utc(manifest.get("started_at")):
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
-        origin = record_in(about, "origin")
+        origin = get_dict(about, "origin")
         facts = {
             "session_id": name,
-            "cwd": word_in(manifest, "cwd"),
-            "version": word_in(origin, "version"),
+            "cwd": get_text(manifest, "cwd"),
+            "version": get_text(origin, "version"),
         }
         facts |= {
-            "source": word_in(origin, "source"),
-            "parent_session": word_in(origin, "parentThreadId"),
+            "source": get_text(origin, "source"),
+            "parent_session": get_text(origin, "parentThreadId"),
         }
-        strand.note({"kind": "context", **kept(facts, *facts)}, ts=started)
+        strand.add_annotation({"kind": "context", **pick_fields(facts, *facts)}, ts=started)
         return manifest
 
     def _provider(self, model: str) -> str | None:
-        return self._providers.meet(self._named, model or None)
+        return self._providers.add_model(self._named, model or None)
 
-    def _run(self, source: Source, strand: Strand) -> None:
+    def _run(self, source: Source, strand: Thread) -> None:
         """Tell the messages of a file."""
         about = self._value(source)
-        if prompt := word_in(about, "system_prompt"):
-            strand.say("system", prompt, strand.client)
+        if prompt := get_text(about, "system_prompt"):
+            strand.add_message("system", prompt, strand.client)
         messages = about.get("messages")
         for number, message in enumerate(messages if isinstance(messages, list) else []):
             place = f"message {number}"
             if not isinstance(message, dict):
-                strand.skip("skipped-record", place, "a message that is no object")
+                strand.note_omission("skipped-record", place, "a message that is no object")
                 continue
             ts = strand.last_ts = from_epoch(message.get("ts"), 0.001) or strand.last_ts
             if message.get("role") == "user":
@@ -167,29 +170,33 @@ class Session:
             elif message.get("role") == "assistant":
                 self._assistant(message, strand, ts, place)
             else:
-                strand.skip("unknown-role", place, f"role {name_of(message.get('role'))}")
+                strand.note_omission(
+                    "unknown-role", place, f"role {format_kind(message.get('role'))}"
+                )
 
-    def _user(self, message: Record, strand: Strand, ts: str | None) -> None:
+    def _user(self, message: JsonObject, strand: Thread, ts: str | None) -> None:
         """What was typed, with the mode around it, or results."""
         content = message.get("content")
         said = []
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            if kind_of(block) == "tool_result":
+            if get_block_type(block) == "tool_result":
                 self._result(block, strand, ts)
             else:
                 said.append(block)
         if said:
-            words = content_of([_block(block) for block in said])
+            words = parse_content([_block(block) for block in said])
             typed = _TYPED.fullmatch(words) if isinstance(words, str) else None
             if typed and typed[1] and typed[1] != self._mode:
                 self._mode = typed[1]
-                strand.note({"kind": "settings", "mode": typed[1]}, ts=ts)
-            told = strand.say("user", typed[2] if typed else words, strand.asker(), ts=ts)
+                strand.add_annotation({"kind": "settings", "mode": typed[1]}, ts=ts)
+            told = strand.add_message(
+                "user", typed[2] if typed else words, strand.get_user_actor(), ts=ts
+            )
             if typed:
-                strand.note({"kind": "sent_text", "text": words}, ts=ts, parent=told)
+                strand.add_annotation({"kind": "sent_text", "text": words}, ts=ts, parent=told)
 
-    def _result(self, block: Record, strand: Strand, ts: str | None) -> None:
-        native, output = word_in(block, "tool_use_id"), block.get("content")
+    def _result(self, block: JsonObject, strand: Thread, ts: str | None) -> None:
+        native, output = get_text(block, "tool_use_id"), block.get("content")
         self._started(native, strand)
         outcomes = (
             [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
@@ -202,13 +209,17 @@ class Session:
         told = (
             list(map(_block, outcomes))
             if any("success" in item for item in outcomes)
-            else output_of(output)
+            else parse_output(output)
         )
-        strand.answer(
-            native, told, ts=ts, facts=kept(facts, *facts) or None, tool=word_in(block, "name")
+        strand.add_tool_result(
+            native,
+            told,
+            ts=ts,
+            facts=pick_fields(facts, *facts) or None,
+            tool=get_text(block, "name"),
         )
 
-    def _started(self, call: str | None, strand: Strand) -> None:
+    def _started(self, call: str | None, strand: Thread) -> None:
         """Tell the agent that a call started: it was asked in the very words of the call."""
         words = self._asked.pop(call or "", None)
         found = next(
@@ -216,22 +227,22 @@ class Session:
         )
         if found is not None:
             self._waiting.remove(found)
-            self._agents.tell(found[0], strand, strand.key(call))
+            self._agents.add(found[0], strand, strand.get_call_key(call))
 
-    def _assistant(self, message: Record, strand: Strand, ts: str | None, place: str) -> None:
+    def _assistant(self, message: JsonObject, strand: Thread, ts: str | None, place: str) -> None:
         """An answer; what it took rides on the first of its events that is no thought."""
-        if word_in(about := record_in(message, "metadata"), "displayRole") == "error":
+        if get_text(about := get_dict(message, "metadata"), "displayRole") == "error":
             # The model said none of it: it stands in its place for the screen alone.
-            strand.note(
-                {"kind": "error", "message": content_of(message.get("content") or "")}, ts=ts
+            strand.add_annotation(
+                {"kind": "error", "message": parse_content(message.get("content") or "")}, ts=ts
             )
             return
-        model, content = record_in(message, "modelInfo"), message.get("content")
-        self._named = word_in(model, "provider") or self._named
-        strand.speak(model.get("id"))
+        model, content = get_dict(message, "modelInfo"), message.get("content")
+        self._named = get_text(model, "provider") or self._named
+        strand.set_model(model.get("id"))
         spent, last = _usage(message.get("metrics")), None
-        invalid: Record = {
-            str(item.get("toolCallId")): item for item in records_in(about, "invalidToolCalls")
+        invalid: JsonObject = {
+            str(item.get("toolCallId")): item for item in get_dicts(about, "invalidToolCalls")
         }
         for block in (
             content
@@ -240,46 +251,50 @@ class Session:
             if content
             else []
         ):
-            kind = kind_of(block)
+            kind = get_block_type(block)
             if kind in ("thinking", "redacted_thinking"):
-                last = strand.think(word_in(block, "thinking"), ts=ts)
+                last = strand.add_reasoning(get_text(block, "thinking"), ts=ts)
                 continue
             if kind == "tool_use":
                 self._call(block, strand, ts, place, spent, invalid)
             else:
-                strand.say(
-                    "assistant", content_of([_block(block)]), strand.speaker, ts=ts, usage=spent
+                strand.add_message(
+                    "assistant",
+                    parse_content([_block(block)]),
+                    strand.model_actor,
+                    ts=ts,
+                    usage=spent,
                 )
             spent = None
         given = about.get("invalidToolCalls")
         if invalid or (
-            isinstance(given, list) and len(given) > len(records_in(about, "invalidToolCalls"))
+            isinstance(given, list) and len(given) > len(get_dicts(about, "invalidToolCalls"))
         ):
-            strand.skip("unknown-part", place, "what is known of a call that is not there")
+            strand.note_omission("unknown-part", place, "what is known of a call that is not there")
         if spent and last is not None:
             self._draft.set_usage(last, spent)
         elif spent:
-            strand.note({"kind": "usage"}, ts=ts, usage=spent)
+            strand.add_annotation({"kind": "usage"}, ts=ts, usage=spent)
 
     def _call(
         self,
-        block: Record,
-        strand: Strand,
+        block: JsonObject,
+        strand: Thread,
         ts: str | None,
         place: str,
         spent: Usage | None,
-        invalid: Record,
+        invalid: JsonObject,
     ) -> None:
         native, tool, given = (
-            word_in(block, "id"),
-            word_in(block, "name") or "tool",
+            get_text(block, "id"),
+            get_text(block, "name") or "tool",
             block.get("input"),
         )
-        raw = word_in(record_in(invalid.pop(native or "", None), "input"), "rawInputText")
-        if tool in _SPAWNING and native and (task := word_in(given, "task")):
+        raw = get_text(get_dict(invalid.pop(native or "", None), "input"), "rawInputText")
+        if tool in _SPAWNING and native and (task := get_text(given, "task")):
             self._asked[native] = task
         extra = {"partial_arguments": raw} if raw else None
-        strand.call(
+        strand.add_tool_call(
             native,
             tool,
             {} if given is None else given,
@@ -295,17 +310,17 @@ def _block(block: Any) -> Any:
     part of a call."""
     if not isinstance(block, dict):
         return block
-    if isinstance(block.get("data"), str) and (kind := kind_of(block)):
-        return build_media_block(word_in(block, "mediaType"), block["data"], kind)
+    if isinstance(block.get("data"), str) and (kind := get_block_type(block)):
+        return build_media_block(get_text(block, "mediaType"), block["data"], kind)
     if isinstance(inner := block.get("result"), list):
         return {**block, "result": list(map(_block, inner))}
-    return block_of(block)
+    return unpack_block(block)
 
 
 def _usage(metrics: Any) -> Usage | None:
     """The figures of an answer; its input counts what was cached."""
     found = metrics if isinstance(metrics, dict) else {}
-    return counts(
+    return build_usage(
         input_tokens=found.get("inputTokens"),
         output_tokens=found.get("outputTokens"),
         cache_read_tokens=found.get("cacheReadTokens"),

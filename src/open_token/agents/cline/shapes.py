@@ -3,7 +3,7 @@ messages."""
 
 from typing import Any
 
-from open_token.formats.shared.api_detection import is_task_of_cline
+from open_token.formats.shared.api_detection import is_cline_task
 from open_token.sources.source import Source
 
 API, UI = "api_conversation_history.json", "ui_messages.json"
@@ -20,7 +20,7 @@ def is_api(source: Source) -> bool:
         isinstance(item.get("role"), str) and "content" in item for item in messages
     ):
         return False
-    if is_task_of_cline(messages):
+    if is_cline_task(messages):
         return True
     return any(mark in item for item in messages for mark in _MARKS) and not any(
         "id" in item for item in messages
@@ -78,7 +78,7 @@ def is_messages(value: Any) -> bool:
 
 def of_folder(source: Source) -> list[Source]:
     """The files of a task's folder that hold talk."""
-    return [file for name in (API, UI) for file in source.below(name)]
+    return [file for name in (API, UI) for file in source.find_files(name)]
 
 
 def _items(source: Source) -> list[dict[str, Any]]:

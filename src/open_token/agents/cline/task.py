@@ -9,9 +9,9 @@ from open_token.agents.cline.shapes import API, UI, is_metadata, is_ui
 from open_token.agents.cline.ui_messages import Screen
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.anthropic_blocks import content_of
-from open_token.formats.shared.fields import note_faults
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.anthropic_blocks import parse_content
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.jsontools.timestamps import from_epoch
 from open_token.sources.source import Source
 
@@ -55,8 +55,8 @@ class Task:
 
     def _file(self, name: str) -> Source | None:
         if self._source.shape == "folder":
-            return next(iter(self._source.below(name)), None)
-        return self._source.neighbour(name)
+            return next(iter(self._source.find_files(name)), None)
+        return self._source.open_sibling(name)
 
     def _list(self, name: str) -> list[Any]:
         """The items of a file of the task: the one that was opened, or the one of that name beside
@@ -71,7 +71,7 @@ class Task:
         try:
             value = file.document if file else None
             if file:
-                note_faults(file, name, self._draft)
+                note_file_faults(file, name, self._draft)
             return value
         except InputError:
             self._draft.note_omission(
@@ -88,7 +88,7 @@ class Task:
         name = folder.name if folder is not None and _TASK.fullmatch(folder.name) else None
         item = self._value("history_item.json")
         about = item if isinstance(item, dict) else {}
-        if found := word(about.get("id")) or name:
+        if found := as_text(about.get("id")) or name:
             conversation["id"] = found
         began = (
             from_epoch(int(name), 0.001)
@@ -98,9 +98,9 @@ class Task:
         if began:
             conversation["started_at"] = began
         facts, host = self._place()
-        facts |= {"cwd": word(about.get("workspace")), "mode": word(about.get("mode"))}
+        facts |= {"cwd": as_text(about.get("workspace")), "mode": as_text(about.get("mode"))}
         conversation["source_runtime"] = "cli" if "cli" in host.lower() else "ide"
-        if data := kept(facts, *facts):
+        if data := pick_fields(facts, *facts):
             draft.add_annotation({"kind": "context", **data}, actor=self._client, ts=began)
 
     def _place(self) -> tuple[dict[str, Any], str]:
@@ -115,12 +115,12 @@ class Task:
             if isinstance(history, list) and history and isinstance(history[-1], dict)
             else {}
         )
-        facts = {ours: last[key] for key, ours in _PLACE.items() if word(last.get(key))}
+        facts = {ours: last[key] for key, ours in _PLACE.items() if as_text(last.get(key))}
         if history and not facts:
             self._draft.note_omission(
                 "unknown-record", "task_metadata.json", "an environment that is not described"
             )
-        return facts, word(last.get("host_name")) or ""
+        return facts, as_text(last.get("host_name")) or ""
 
     def _tell(self, api: list[Any], ui: list[Any]) -> None:
         screen = Screen(ui, [item.get("role") if isinstance(item, dict) else None for item in api])
@@ -138,7 +138,7 @@ class Task:
         for kind, count in screen.other.items():
             for _ in range(count):
                 self._draft.note_omission("panel-only", UI, f"item {kind}")
-        talk.providers.settle(self._draft.conversation)
+        talk.providers.set_provider(self._draft.conversation)
 
     def _asides(self, screen: Screen, index: int) -> None:
         for data, ts in screen.asides.get(index, ()):
@@ -149,7 +149,7 @@ class Task:
         # Forks keep the time with the message.
         ts = from_epoch(message.get("ts"), 0.001) or screen.ts(index)
         if message.get("isSummary") is True:
-            words = content_of(message.get("content") or "")
+            words = parse_content(message.get("content") or "")
             said = self._draft.add_message(
                 "user", words, self._client, ts=ts, visibility="internal"
             )
@@ -159,9 +159,9 @@ class Task:
         elif role == "assistant":
             request = screen.requests.get(index, {})
             talk.assistant(message, request, ts, place)
-            self._request(request, talk.speaker(), ts)
+            self._request(request, talk.model_actor(), ts)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
     def _request(self, request: dict[str, Any], actor: str, ts: str | None) -> None:
         """What the panel knows of the request behind an answer."""
@@ -169,10 +169,10 @@ class Task:
         if type(cost) in (int, float) and cost:
             self._draft.add_annotation({"kind": "cost", "cost_usd": cost}, actor=actor, ts=ts)
         facts = {
-            "reason": word(request.get("cancelReason")),
-            "message": word(request.get("streamingFailedMessage")),
+            "reason": as_text(request.get("cancelReason")),
+            "message": as_text(request.get("streamingFailedMessage")),
         }
-        if data := kept(facts, *facts):
+        if data := pick_fields(facts, *facts):
             self._draft.add_annotation({"kind": "aborted", **data}, actor=actor, ts=ts)
 
 

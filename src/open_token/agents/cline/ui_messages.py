@@ -3,7 +3,8 @@ them."""
 
 from typing import Any
 
-from open_token.formats.shared.responses_content import arguments, name_of, word
+from open_token.formats.shared.fields import as_text, parse_arguments
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import from_epoch
 
 Item = dict[str, Any]
@@ -55,7 +56,7 @@ class Screen:
         return self._times.get(index) or self._sent.get(index)
 
     def _take(self, item: Item, place: int) -> None:
-        kind, text = kind_of(item), word(item.get("text"))
+        kind, text = kind_of(item), as_text(item.get("text"))
         index = item.get("conversationHistoryIndex")
         index = index if type(index) is int else None
         ts = from_epoch(item.get("ts"), 0.001)
@@ -79,7 +80,7 @@ class Screen:
         return role == "user" and (kind in _TYPED or (kind == "text" and place == 0))
 
     def _request(self, text: str | None, index: int | None, ts: str | None) -> None:
-        about = arguments(text)
+        about = parse_arguments(text)
         if index is None or not isinstance(about, dict):
             return
         if ts:
@@ -100,4 +101,4 @@ def aside_of(kind: str, text: str | None) -> dict[str, Any]:
 
 def kind_of(item: Item) -> str:
     """What an item says or asks."""
-    return name_of(item.get("say") if item.get("type") == "say" else item.get("ask"))
+    return format_kind(item.get("say") if item.get("type") == "say" else item.get("ask"))

@@ -9,7 +9,8 @@ import msgspec
 from open_token.agents.codex.lines import Line
 from open_token.agents.codex.mirrored_events import texts_in
 from open_token.agents.codex.thread import End, Thread
-from open_token.formats.shared.responses_content import content, kept, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.responses_content import parse_content
 from open_token.jsontools.media import build_media_block
 
 _HEADS = (
@@ -61,7 +62,9 @@ def _metadata(output: str) -> dict[str, Any]:
         metadata = _decode(output[at + 11 : -1].encode())
     except (ValueError, RecursionError):
         return {}
-    return kept(metadata, "exit_code", "duration_seconds") if isinstance(metadata, dict) else {}
+    return (
+        pick_fields(metadata, "exit_code", "duration_seconds") if isinstance(metadata, dict) else {}
+    )
 
 
 def _ended(thread: Thread, line: Line, end: End) -> None:
@@ -104,7 +107,9 @@ def _call_alone(thread: Thread, line: Line, end: End) -> None:
 def _end(
     event: dict[str, Any], line: Line, tool: str, arguments: Any, output: Any, facts: dict[str, Any]
 ) -> End:
-    call_id = word(event.get("call_id")) or word(event.get("callId")) or word(event.get("id"))
+    call_id = (
+        as_text(event.get("call_id")) or as_text(event.get("callId")) or as_text(event.get("id"))
+    )
     known = {name: value for name, value in facts.items() if value is not None}
     return End(
         call_id,
@@ -137,7 +142,7 @@ def exec_command(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         # A command the person ran with `!`; the model got it as a message.
         thread.note(line, "user_shell", command=event.get("command"), **facts)
         return
-    given = kept(event, "command", "cwd")
+    given = pick_fields(event, "command", "cwd")
     _ended(thread, line, _end(event, line, "shell", given, event.get("aggregated_output"), facts))
 
 
@@ -154,9 +159,11 @@ def patch_apply(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         "status": _unless_completed(event.get("status")),
         "files": files or None,
     }
-    texts = [text for text in (word(event.get("stdout")), word(event.get("stderr"))) if text]
+    texts = [text for text in (as_text(event.get("stdout")), as_text(event.get("stderr"))) if text]
     output = "\n".join(texts) if texts else None
-    _ended(thread, line, _end(event, line, "apply_patch", kept(event, "changes"), output, facts))
+    _ended(
+        thread, line, _end(event, line, "apply_patch", pick_fields(event, "changes"), output, facts)
+    )
 
 
 def _change(change: Any) -> Any:
@@ -176,7 +183,7 @@ def mcp_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         "is_error": is_error or None,
         "_meta": meta or None,
     }
-    tool = word(asked.get("tool")) or "mcp"
+    tool = as_text(asked.get("tool")) or "mcp"
     _ended(thread, line, _end(event, line, tool, asked.get("arguments"), output, facts))
 
 
@@ -188,7 +195,11 @@ def _mcp_result(event: dict[str, Any]) -> tuple[Any, bool, Any]:
     if isinstance(result, dict):
         inner = result.get("Ok", result)
         if isinstance(inner, dict):
-            return content(inner.get("content")), bool(inner.get("isError")), inner.get("_meta")
+            return (
+                parse_content(inner.get("content")),
+                bool(inner.get("isError")),
+                inner.get("_meta"),
+            )
     if error is not None:
         return error.get("message") if isinstance(error, dict) else error, True, None
     return result, False, None
@@ -205,7 +216,7 @@ def dynamic_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> None
         "error": event.get("error") if parts else None,
         "duration_seconds": seconds(event.get("duration")),
     }
-    tool = word(event.get("tool")) or "tool"
+    tool = as_text(event.get("tool")) or "tool"
     _ended(thread, line, _end(event, line, tool, event.get("arguments"), output, facts))
 
 
@@ -213,17 +224,17 @@ def view_image(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """view_image_tool_call, or the item ImageView: the picture itself is in the call's output, or
     in a script's."""
     output = "" if event.get("type") == "ImageView" else None
-    _ended(thread, line, _end(event, line, "view_image", kept(event, "path"), output, {}))
+    _ended(thread, line, _end(event, line, "view_image", pick_fields(event, "path"), output, {}))
 
 
 def web_search(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """web_search_end, or the item WebSearch: what was found, where the search itself is an item."""
     found, partner, action = event.get("results"), line.partner, event.get("action")
     if partner is None:
-        given = action if isinstance(action, dict) else kept(event, "query")
+        given = action if isinstance(action, dict) else pick_fields(event, "query")
         _ended(thread, line, _end(event, line, "web_search", given, found, {}))
     elif found is not None and partner.number < line.number:
-        own = word(partner.payload.get("id"))
+        own = as_text(partner.payload.get("id"))
         if own and thread.draft.is_call_open(own) and own not in thread.abandoned:
             first = thread.draft.count
             thread.draft.add_tool_result(own, found, ts=line.ts, span=thread.span)
@@ -235,14 +246,16 @@ def web_search(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 def image_generation(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """image_generation_end, or the item ImageGeneration: where the picture was put, or the whole
     call."""
-    saved = kept(event, "saved_path")
+    saved = pick_fields(event, "saved_path")
     if line.partner is None:
-        image = word(event.get("result"))
+        image = as_text(event.get("result"))
         output = [build_media_block("image/png", image, "image")] if image else None
         _ended(
             thread,
             line,
-            _end(event, line, "image_generation", kept(event, "revised_prompt"), output, saved),
+            _end(
+                event, line, "image_generation", pick_fields(event, "revised_prompt"), output, saved
+            ),
         )
     elif saved:
         thread.note(line, "image_saved", **saved)

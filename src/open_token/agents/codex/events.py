@@ -8,7 +8,9 @@ from open_token.agents.codex import call_ends as ends
 from open_token.agents.codex import subagents as agents
 from open_token.agents.codex.lines import Line
 from open_token.agents.codex.thread import Thread
-from open_token.formats.shared.responses_content import content, kept, name_of, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_content
 
 _Telling = Callable[[Thread, Line, dict[str, Any]], None]
 
@@ -27,9 +29,9 @@ def event_msg(thread: Thread, line: Line) -> None:
     elif kind in _BOOKKEEPING or (
         isinstance(kind, str) and kind.endswith(("_begin", "_delta", "_request", "_break"))
     ):
-        thread.draft.note_omission("bookkeeping", line.place, f"event {name_of(kind)}")
+        thread.draft.note_omission("bookkeeping", line.place, f"event {format_kind(kind)}")
     else:
-        thread.draft.note_omission("unknown-record", line.place, f"event {name_of(kind)}")
+        thread.draft.note_omission("unknown-record", line.place, f"event {format_kind(kind)}")
 
 
 def _user_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
@@ -44,7 +46,7 @@ def _user_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         for url in (images if isinstance(images, list) else ())
     ]
     thread.begin_turn(line)
-    said, seen = content(blocks), thread.visibility
+    said, seen = parse_content(blocks), thread.visibility
     thread.draft.add_message(
         "user", said, thread.voices.user, ts=line.ts, visibility=seen, span=thread.span
     )
@@ -79,11 +81,11 @@ def _token_count(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 
 
 def _turn_aborted(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    thread.note(line, "turn_aborted", **kept(event, "reason", "duration_ms"))
+    thread.note(line, "turn_aborted", **pick_fields(event, "reason", "duration_ms"))
 
 
 def _renamed(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    if (title := word(event.get("thread_name"))) and not thread.depth:
+    if (title := as_text(event.get("thread_name"))) and not thread.depth:
         thread.draft.conversation["title"] = title
 
 
@@ -105,7 +107,7 @@ def _compacted(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 def _task_complete(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     error = event.get("error")
     if isinstance(error, dict):
-        thread.note(line, "error", **kept(error, "message", "codex_error_info"))
+        thread.note(line, "error", **pick_fields(error, "message", "codex_error_info"))
     else:
         thread.draft.note_omission("bookkeeping", line.place, "event task_complete")
 
@@ -114,7 +116,7 @@ def _noted(kind: str, *names: str) -> _Telling:
     """An event that becomes an annotation with these fields."""
 
     def tell(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-        thread.note(line, kind, **kept(event, *names))
+        thread.note(line, kind, **pick_fields(event, *names))
 
     return tell
 

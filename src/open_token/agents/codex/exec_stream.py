@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import content, kept, name_of, usage, word
-from open_token.formats.shared.responses_items import Voices
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_content, parse_usage
+from open_token.formats.shared.responses_items import ItemActors
 from open_token.model.document import Event
 from open_token.sources.source import Source
 
@@ -25,7 +27,7 @@ def read(source: Source, draft: Draft) -> None:
 class _Stream:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.voices = Voices(draft)
+        self.voices = ItemActors(draft)
         self.turn = 0
         self.open: set[str] = set()
         self.plan: Any = None
@@ -38,7 +40,7 @@ class _Stream:
             item = record.get("item")
             self._item(item if isinstance(item, dict) else {}, kind == "item.completed", place)
         elif kind == "thread.started":
-            self._thread(word(record.get("thread_id")))
+            self._thread(as_text(record.get("thread_id")))
         elif kind == "turn.started":
             self.turn, self.open, self.plan, self.spoken = self.turn + 1, set(), None, None
         elif kind == "turn.completed":
@@ -48,11 +50,11 @@ class _Stream:
             message = error.get("message") if isinstance(error, dict) else error
             self.note("turn_failed" if kind == "turn.failed" else "error", message=message)
         elif kind == "request_user_input":
-            self.note("request_user_input", **kept(record, "questions"))
+            self.note("request_user_input", **pick_fields(record, "questions"))
         elif isinstance(kind, str) and kind.endswith(".delta"):
-            self.draft.note_omission("bookkeeping", place, f"event {name_of(kind)}")
+            self.draft.note_omission("bookkeeping", place, f"event {format_kind(kind)}")
         else:
-            self.draft.note_omission("unknown-record", place, f"event {name_of(kind)}")
+            self.draft.note_omission("unknown-record", place, f"event {format_kind(kind)}")
 
     def _thread(self, thread_id: str | None) -> None:
         known = self.draft.conversation.get("id")
@@ -64,7 +66,7 @@ class _Stream:
             self.note("context", program="codex exec --json")
 
     def _turn_completed(self, record: dict[str, Any]) -> None:
-        spent = usage(record.get("usage"))
+        spent = parse_usage(record.get("usage"))
         if spent and self.spoken:
             self.draft.set_usage(self.spoken, spent)
         elif spent:
@@ -75,7 +77,7 @@ class _Stream:
         kind = item.get("type", item.get("item_type"))
         tell = _ITEMS.get(kind) if isinstance(kind, str) else None
         if tell is None:
-            self.draft.note_omission("unknown-item", place, f"item {name_of(kind)}")
+            self.draft.note_omission("unknown-item", place, f"item {format_kind(kind)}")
         else:
             if is_done and kind in _SPOKEN and not isinstance(item.get("text"), str):
                 self.draft.note_omission("no-content", place, f"item {kind} without text")
@@ -93,7 +95,7 @@ class _Stream:
     ) -> str:
         """The call of an item, told when first seen. Ids begin anew in each turn, so the turn is
         part of the key."""
-        native = word(item.get("id"))
+        native = as_text(item.get("id"))
         key = f"turn_{self.turn}/{native}" if native else None
         if key is None or key not in self.open:
             key = self.draft.add_tool_call(
@@ -116,54 +118,58 @@ def _agent_message(stream: _Stream, item: dict[str, Any], is_done: bool) -> None
     if is_done:
         stream.said(
             stream.draft.add_message(
-                "assistant", word(item.get("text")) or "", stream.voices.assistant
+                "assistant", as_text(item.get("text")) or "", stream.voices.assistant
             )
         )
 
 
 def _reasoning(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
-    if is_done and (text := word(item.get("text"))):
+    if is_done and (text := as_text(item.get("text"))):
         thought = stream.draft.add_reasoning(text, stream.voices.assistant, summary=True)
         stream.spoken = stream.spoken or thought["id"]
 
 
 def _command(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
-    key = stream.use(item, "shell", kept(item, "command"))
+    key = stream.use(item, "shell", pick_fields(item, "command"))
     if is_done:
         output = item.get("aggregated_output")
         stream.result(
-            key, output if isinstance(output, str) else "", **kept(item, "exit_code", "status")
+            key,
+            output if isinstance(output, str) else "",
+            **pick_fields(item, "exit_code", "status"),
         )
 
 
 def _file_change(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
-    key = stream.use(item, "apply_patch", kept(item, "changes"))
+    key = stream.use(item, "apply_patch", pick_fields(item, "changes"))
     if is_done and "status" in item:
-        stream.result(key, kept(item, "status"))
+        stream.result(key, pick_fields(item, "status"))
 
 
 def _mcp_call(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
     given = item.get("arguments")
     arguments = {} if given is None else given
-    key = stream.use(item, word(item.get("tool")) or "mcp", arguments, kept(item, "server"))
+    key = stream.use(
+        item, as_text(item.get("tool")) or "mcp", arguments, pick_fields(item, "server")
+    )
     result, error = item.get("result"), item.get("error")
     if is_done and isinstance(result, dict):
-        stream.result(key, content(result.get("content")), **kept(item, "status"))
+        stream.result(key, parse_content(result.get("content")), **pick_fields(item, "status"))
     elif is_done and error is not None:
         message = error.get("message") if isinstance(error, dict) else error
-        stream.result(key, content(message), is_error=True, **kept(item, "status"))
+        stream.result(key, parse_content(message), is_error=True, **pick_fields(item, "status"))
 
 
 def _collab_call(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
-    arguments = kept(item, "prompt", "receiver_thread_ids", "model")
-    key = stream.use(item, word(item.get("tool")) or "collab", arguments)
+    arguments = pick_fields(item, "prompt", "receiver_thread_ids", "model")
+    key = stream.use(item, as_text(item.get("tool")) or "collab", arguments)
     if is_done:
-        stream.result(key, kept(item, "agents_states"), **kept(item, "status"))
+        stream.result(key, pick_fields(item, "agents_states"), **pick_fields(item, "status"))
 
 
 def _web_search(stream: _Stream, item: dict[str, Any], is_done: bool) -> None:
     if is_done:
-        key = stream.use(item, "web_search", kept(item, "query", "action"))
+        key = stream.use(item, "web_search", pick_fields(item, "query", "action"))
         if item.get("results") is not None:
             stream.result(key, item["results"])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from open_token.agents.codex.lines import Line
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text
 
 WINDOW = 48
 """How many lines a line waits for the one that shows the same."""
@@ -243,7 +243,7 @@ def _search(action: Any) -> str:
     if not isinstance(action, dict):
         return ""
     for name in ("query", "url", "pattern"):
-        if text := word(action.get(name)):
+        if text := as_text(action.get(name)):
             return text
     queries = action.get("queries")
     return "\n".join(texts_in(queries))

@@ -10,8 +10,10 @@ from open_token.agents.codex.mirrored_events import Mirrors, texts_in
 from open_token.agents.codex.session_meta import session_meta, tools_given, turn_context
 from open_token.agents.codex.thread import Thread
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import content, kept, name_of, word
-from open_token.formats.shared.responses_items import item
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_content
+from open_token.formats.shared.responses_items import add_item
 from open_token.model.document import Event, Visibility
 from open_token.sources.source import Source
 
@@ -82,9 +84,9 @@ def _tell_line(thread: Thread, line: Line) -> None:
         "retained_context",
         "metadata",
     ):
-        thread.draft.note_omission("bookkeeping", line.place, f"record {name_of(kind)}")
+        thread.draft.note_omission("bookkeeping", line.place, f"record {format_kind(kind)}")
     else:
-        thread.draft.note_omission("unknown-record", line.place, f"record {name_of(kind)}")
+        thread.draft.note_omission("unknown-record", line.place, f"record {format_kind(kind)}")
 
 
 def _response_item(thread: Thread, line: Line) -> None:
@@ -120,7 +122,7 @@ def _message(thread: Thread, line: Line) -> None:
         if not line.is_injected:
             thread.begin_turn(line)
     place = thread.draft.count + 1
-    item(
+    add_item(
         thread.draft,
         line.payload,
         thread.voices,
@@ -145,8 +147,8 @@ def _typed_part(thread: Thread, line: Line, number: int) -> None:
 
 def _spoken(thread: Thread, line: Line, payload: dict[str, Any]) -> None:
     """What the model said, thought or called."""
-    call_id = word(payload.get("call_id")) or word(payload.get("id"))
-    event_id = item(
+    call_id = as_text(payload.get("call_id")) or as_text(payload.get("id"))
+    event_id = add_item(
         thread.draft,
         payload,
         thread.voices,
@@ -160,7 +162,7 @@ def _spoken(thread: Thread, line: Line, payload: dict[str, Any]) -> None:
         return
     thread.spending.spoke(event_id, payload.get("type") == "reasoning")
     if call_id and thread.draft.is_call_open(call_id):
-        tool = word(payload.get("name")) or str(payload.get("type")).removesuffix("_call")
+        tool = as_text(payload.get("name")) or str(payload.get("type")).removesuffix("_call")
         thread.called(call_id, tool, int(event_id[4:]) - 1)
         if payload.get("name") == "spawn_agent":
             agents.spawn_call(thread, call_id, payload)
@@ -177,7 +179,7 @@ def _with_findings(line: Line) -> dict[str, Any]:
 
 
 def _output(thread: Thread, line: Line) -> None:
-    call_id = word(line.payload.get("call_id")) or word(line.payload.get("id"))
+    call_id = as_text(line.payload.get("call_id")) or as_text(line.payload.get("id"))
     if call_id in thread.abandoned:
         thread.draft.note_omission(
             "abandoned-result", line.place, "the output of a call that was taken back"
@@ -189,7 +191,7 @@ def _output(thread: Thread, line: Line) -> None:
         agents.spawn_output(thread, line, str(call_id))
     number = thread.draft.count + 1
     was_open = call_id is not None and thread.draft.is_call_open(call_id)
-    item(
+    add_item(
         thread.draft,
         line.payload,
         thread.voices,
@@ -208,14 +210,14 @@ def _output(thread: Thread, line: Line) -> None:
 
 def _agent_message(thread: Thread, line: Line) -> None:
     """A message from one agent to another, as the model of this thread saw it."""
-    author = word(line.payload.get("author")) or "agent"
+    author = as_text(line.payload.get("author")) or "agent"
     known = thread.paths.get(author)
     actor = known.voices.assistant if known else thread.draft.get_actor("model", author)
-    blocks = content(line.payload.get("content"))
+    blocks = parse_content(line.payload.get("content"))
     said = thread.draft.add_message(
         "user", blocks, actor, ts=line.ts, visibility="internal", span=thread.span
     )
-    thread.note(line, "agent_message", said, **kept(line.payload, "author", "recipient"))
+    thread.note(line, "agent_message", said, **pick_fields(line.payload, "author", "recipient"))
 
 
 def _compacted(thread: Thread, line: Line) -> None:
@@ -225,7 +227,7 @@ def _compacted(thread: Thread, line: Line) -> None:
     count = len(copy) if isinstance(copy, list) else None
     thread.spending.settle(line.ts, thread.span)
     thread.note(
-        line, "compaction", message=word(line.payload.get("message")), replacement_items=count
+        line, "compaction", message=as_text(line.payload.get("message")), replacement_items=count
     )
     thread.just_compacted = True
     if count:

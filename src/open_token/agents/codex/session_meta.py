@@ -4,8 +4,8 @@ from typing import Any
 
 from open_token.agents.codex.lines import Line
 from open_token.agents.codex.thread import Thread
-from open_token.formats.shared.fields import note_definitions, records_in, word_in
-from open_token.formats.shared.responses_content import kept, word
+from open_token.formats.shared.fields import as_text, get_dicts, get_text, pick_fields
+from open_token.formats.shared.notes import note_tool_definitions
 from open_token.jsontools.timestamps import to_utc
 
 _RUNTIMES = (
@@ -41,8 +41,8 @@ def session_meta(thread: Thread, line: Line) -> None:
     """The first tells which conversation it is; later ones (fork, resume, subagent) tell where it
     comes from."""
     meta = line.payload
-    known = kept(meta, *_CONTEXT)
-    session_id = word(meta.get("id")) or word(meta.get("session_id"))
+    known = pick_fields(meta, *_CONTEXT)
+    session_id = as_text(meta.get("id")) or as_text(meta.get("session_id"))
     if thread.has_meta:
         thread.note(line, "lineage", id=session_id, **known)
     else:
@@ -51,7 +51,7 @@ def session_meta(thread: Thread, line: Line) -> None:
         thread.id = thread.id or session_id
         if session_id:
             thread.told.add(session_id)
-        _provider(thread, word(meta.get("model_provider")))
+        _provider(thread, as_text(meta.get("model_provider")))
         if not thread.depth:
             _conversation(thread, line, session_id)
         thread.note(line, "context", **known)
@@ -96,7 +96,7 @@ def _instructions(thread: Thread, line: Line) -> None:
     told again."""
     base = line.payload.get("base_instructions")
     text = base.get("text") if isinstance(base, dict) else base
-    text = word(text) or word(line.payload.get("instructions"))
+    text = as_text(text) or as_text(line.payload.get("instructions"))
     if text and text != thread.instructions:
         thread.instructions = text
         thread.draft.add_message("system", text, thread.voices.system, ts=line.ts, span=thread.span)
@@ -113,9 +113,9 @@ def turn_context(thread: Thread, line: Line) -> None:
     if not changed:
         return
     settings.update(changed)
-    if model := word(changed.get("model")):
+    if model := as_text(changed.get("model")):
         thread.speaks_as(model=model)
-    zone = word(payload.get("timezone"))
+    zone = as_text(payload.get("timezone"))
     if zone and not thread.depth:
         thread.draft.conversation.setdefault("timezone", zone)
     thread.note(line, "turn_context", **changed)
@@ -124,12 +124,12 @@ def turn_context(thread: Thread, line: Line) -> None:
 def tools_given(thread: Thread, line: Line) -> None:
     """The tools that the model is given (additional_tools, 0.166): their names, when they
     change."""
-    tools = records_in(line.payload, "tools")
+    tools = get_dicts(line.payload, "tools")
     names = [name for tool in tools for name in _names(tool)]
     if names and names != thread.settings.get("tools"):
         thread.settings["tools"] = names
         thread.note(line, "tools", tools=names)
-    note_definitions(
+    note_tool_definitions(
         thread.draft.note_omission,
         [inner for tool in tools for inner in (tool, *_inner(tool))],
         line.place,
@@ -137,12 +137,12 @@ def tools_given(thread: Thread, line: Line) -> None:
 
 
 def _inner(tool: dict[str, Any]) -> list[dict[str, Any]]:
-    return records_in(tool, "tools") if tool.get("type") == "namespace" else []
+    return get_dicts(tool, "tools") if tool.get("type") == "namespace" else []
 
 
 def _names(tool: dict[str, Any]) -> list[str]:
     """A tool's name, or those in a namespace, called as the model calls them."""
-    own = word_in(tool, "name") or word_in(tool, "type")
+    own = get_text(tool, "name") or get_text(tool, "type")
     if tool.get("type") != "namespace":
         return [own] if own else []
-    return [f"{own}.{name}" for inner in _inner(tool) if (name := word_in(inner, "name"))]
+    return [f"{own}.{name}" for inner in _inner(tool) if (name := get_text(inner, "name"))]

@@ -9,8 +9,7 @@ from typing import Any
 
 from open_token.agents.codex.lines import Line, lines
 from open_token.agents.codex.thread import Thread
-from open_token.formats.shared.fields import records_in
-from open_token.formats.shared.responses_content import arguments, kept, word
+from open_token.formats.shared.fields import as_text, get_dicts, parse_arguments, pick_fields
 from open_token.sources.source import Source
 
 _ID = re.compile(r"[0-9A-Za-z-]{8,64}")
@@ -37,7 +36,7 @@ def spawned(
         else None
     )
     child = _child(thread, child_id, about, source)
-    if path := word(about.get("agent_path")):
+    if path := as_text(about.get("agent_path")):
         thread.paths |= {path.rpartition("/")[0]: thread, path: child}
     data = {"kind": "subagent", "thread_id": child_id, **about}
     if thread.span:
@@ -51,14 +50,14 @@ def spawned(
 
 
 def _child(thread: Thread, child_id: str, about: dict[str, Any], source: Source | None) -> Thread:
-    name = word(about.get("nickname")) or word(about.get("role")) or "subagent"
+    name = as_text(about.get("nickname")) or as_text(about.get("role")) or "subagent"
     return Thread(
         thread.draft,
         source or thread.source,
         depth=thread.depth + 1,
         name=name,
         provider=thread.provider,
-        model=word(about.get("model")) or (_model_in(source) if source else None),
+        model=as_text(about.get("model")) or (_model_in(source) if source else None),
         id=child_id,
         user=thread.voices.assistant,
         told=thread.told,
@@ -77,7 +76,7 @@ def _model_in(source: Source) -> str | None:
             if isinstance(record, dict) and record.get("type") == "turn_context"
             else None
         )
-        if isinstance(payload, dict) and (model := word(payload.get("model"))):
+        if isinstance(payload, dict) and (model := as_text(payload.get("model"))):
             return model
     return None
 
@@ -92,7 +91,7 @@ def _rollout_of(source: Source, child_id: str) -> Source | None:
     if source.path is not None and source.path.parent.name.isdecimal():
         patterns += [f"../*/{name}", f"../../*/*/{name}", f"../../../*/*/*/{name}"]
     for pattern in patterns:
-        if found := source.neighbours(pattern):
+        if found := source.find_siblings(pattern):
             return found[0]
     return None
 
@@ -120,7 +119,7 @@ def _with_base(thread: Thread, own: Iterator[Line], known: set[Path | None]) -> 
 def _base(
     thread: Thread, line: Line, base: dict[str, Any], known: set[Path | None]
 ) -> Iterator[Line]:
-    name, end = word(base.get("thread_id")), base.get("end_ordinal_exclusive")
+    name, end = as_text(base.get("thread_id")), base.get("end_ordinal_exclusive")
     source = _rollout_of(thread.source, name) if name and type(end) is int else None
     if source is None or source.path in known:
         thread.draft.note_omission(
@@ -153,7 +152,7 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
     turns: set[str] = set()
     ahead: deque[Line] = deque()
     for line in child:
-        turn = word(line.payload.get("turn_id"))
+        turn = as_text(line.payload.get("turn_id"))
         if turn in turns or _is_next(line, ahead, parent):
             turns |= {turn} if turn else set()
             for copied in (*held, line):
@@ -186,7 +185,7 @@ def _is_next(line: Line, ahead: deque[Line], parent: Iterator[Line]) -> bool:
 
 def spawn_call(thread: Thread, call_id: str, item: dict[str, Any]) -> None:
     """A call that sends a subagent: what it asks for, until the output names the thread."""
-    given = arguments(item.get("arguments"))
+    given = parse_arguments(item.get("arguments"))
     if isinstance(given, dict):
         prompt = given.get("message", given.get("prompt"))
         thread.spawns[call_id] = _about(
@@ -197,10 +196,10 @@ def spawn_call(thread: Thread, call_id: str, item: dict[str, Any]) -> None:
 def spawn_output(thread: Thread, line: Line, call_id: str) -> None:
     """The output of such a call."""
     about = thread.spawns.pop(call_id)
-    answer = arguments(line.payload.get("output"))
+    answer = parse_arguments(line.payload.get("output"))
     if isinstance(answer, dict):
-        about |= kept(answer, "nickname")
-        spawned(thread, line, word(answer.get("agent_id")), call_id, about)
+        about |= pick_fields(answer, "nickname")
+        spawned(thread, line, as_text(answer.get("agent_id")), call_id, about)
 
 
 def spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
@@ -212,7 +211,7 @@ def spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         event.get("model"),
         event.get("reasoning_effort"),
     )
-    spawned(thread, line, word(event.get("new_thread_id")), word(event.get("call_id")), about)
+    spawned(thread, line, as_text(event.get("new_thread_id")), as_text(event.get("call_id")), about)
 
 
 def _about(prompt: Any, role: Any, nickname: Any, model: Any, effort: Any) -> dict[str, Any]:
@@ -229,10 +228,10 @@ def _about(prompt: Any, role: Any, nickname: Any, model: Any, effort: Any) -> di
 def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """sub_agent_activity of the second multi-agent version: a subagent begins, is written to, or is
     stopped."""
-    child_id, kind = word(event.get("agent_thread_id")), word(event.get("kind"))
+    child_id, kind = as_text(event.get("agent_thread_id")), as_text(event.get("kind"))
     if kind == "started":
-        call_id = word(event.get("event_id")) or word(event.get("id"))
-        about = kept(event, "agent_path", "model", "reasoning_effort")
+        call_id = as_text(event.get("event_id")) or as_text(event.get("id"))
+        about = pick_fields(event, "agent_path", "model", "reasoning_effort")
         spawned(thread, line, child_id, call_id, about)
     elif kind == "completed":
         _close(thread, line, child_id, kind)
@@ -248,15 +247,15 @@ def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 
 def collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """The item CollabAgentToolCall, which says in one form what the older events of agents say."""
-    call_id, receivers = word(event.get("id")), event.get("receiver_thread_ids")
+    call_id, receivers = as_text(event.get("id")), event.get("receiver_thread_ids")
     if event.get("tool") == "spawn_agent":
-        agent = next(iter(records_in(event, "receiver_agents")), {})
+        agent = next(iter(get_dicts(event, "receiver_agents")), {})
         about = {"spawn_reason": event.get("prompt"), "role": agent.get("agent_role")}
-        about |= {"nickname": agent.get("agent_nickname")} | kept(
+        about |= {"nickname": agent.get("agent_nickname")} | pick_fields(
             event, "model", "reasoning_effort"
         )
-        child_id = word(receivers[0]) if isinstance(receivers, list) and receivers else None
-        spawned(thread, line, child_id, call_id, kept(about, *about))
+        child_id = as_text(receivers[0]) if isinstance(receivers, list) and receivers else None
+        spawned(thread, line, child_id, call_id, pick_fields(about, *about))
     elif event.get("tool") == "send_input":
         interaction(thread, line, {**event, "call_id": call_id})
     else:
@@ -268,7 +267,7 @@ def waited(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     entries = event.get("agent_statuses")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and "thread_id" in entry:
-            _close(thread, line, word(entry.get("thread_id")), entry.get("status"))
+            _close(thread, line, as_text(entry.get("thread_id")), entry.get("status"))
         else:
             thread.draft.note_omission("unknown-record", line.place, "a status of no agent")
     statuses = event.get("statuses")
@@ -282,16 +281,16 @@ def closed(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     _close(
         thread,
         line,
-        word(event.get("receiver_thread_id")),
+        as_text(event.get("receiver_thread_id")),
         "shutdown" if status in _RUNNING else status,
     )
 
 
 def interaction(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     """collab_agent_interaction_end: a message to a subagent; told where no call holds it."""
-    if word(event.get("call_id")) in thread.calls:
+    if as_text(event.get("call_id")) in thread.calls:
         return
-    data = kept(event, "prompt", "status", "receiver_thread_id")
+    data = pick_fields(event, "prompt", "status", "receiver_thread_id")
     thread.note(line, "subagent_message", **data)
 
 

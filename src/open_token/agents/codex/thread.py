@@ -8,8 +8,8 @@ from typing import Any
 
 from open_token.agents.codex.lines import Line
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import usage
-from open_token.formats.shared.responses_items import Voices
+from open_token.formats.shared.responses_content import parse_usage
+from open_token.formats.shared.responses_items import ItemActors
 from open_token.model.document import Event, Usage, Visibility
 from open_token.sources.source import Source
 
@@ -73,14 +73,14 @@ class Thread:
         self.instructions: str | None = None
         self.answers = 0
         self.just_compacted = False
-        self._voices: Voices | None = None
+        self._voices: ItemActors | None = None
 
     @property
-    def voices(self) -> Voices:
+    def voices(self) -> ItemActors:
         if self._voices is None:
             # A subagent is told apart from others of its name by its thread.
             instance = self.id if self.depth else None
-            self._voices = Voices(
+            self._voices = ItemActors(
                 self.draft,
                 name=self.name,
                 provider=self.provider,
@@ -239,7 +239,7 @@ class Spending:
         if total == self._total:
             return
         self._total = total
-        made = usage(info.get("last_token_usage")) or _oldest(info)
+        made = parse_usage(info.get("last_token_usage")) or _oldest(info)
         if not made or not any(made.values()):
             return
         self.settle(ts, span)
@@ -251,7 +251,7 @@ class Spending:
     def recorded(self, counts: Any) -> None:
         """What one answer cost (token_usage_record, 0.16x), told before its calls are done; the
         count comes after."""
-        self._recorded = usage(counts)
+        self._recorded = parse_usage(counts)
 
     def settle(self, ts: str | None, span: str | None) -> None:
         """A request is over: a count that came early goes to what was said since, or stands
@@ -286,4 +286,6 @@ class Spending:
 
 def _oldest(info: dict[str, Any]) -> Usage | None:
     """The two counts of the first versions."""
-    return usage({"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")})
+    return parse_usage(
+        {"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")}
+    )

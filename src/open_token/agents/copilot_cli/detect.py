@@ -15,7 +15,7 @@ _EVENT = re.compile(
 def sniff(source: Source) -> bool:
     """A chain of events, each with its data; or the folder that holds their log."""
     if source.shape == "folder":
-        return any(sniff(log) for log in source.below(LOG_FILE))
+        return any(sniff(log) for log in source.find_files(LOG_FILE))
     records = [record for record in source.sample if isinstance(record, dict)]
     return source.shape != "document" and any(_is_event(record) for record in records)
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.inline_subagents import Agent
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import arguments, kept, word
-from open_token.formats.shared.user_shell_commands import tell_command, tell_output
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.inline_subagents import InlineAgent
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.user_shell_commands import add_command_output, add_user_command
 from open_token.jsontools.media import build_media_block
 from open_token.model.document import Event, Usage
 
@@ -25,7 +25,7 @@ _RESULT = ("content", "contents", "detailedContent")
 class Talk:
     """Tells messages, thoughts, calls and results."""
 
-    def __init__(self, draft: Draft, client: str, providers: Providers) -> None:
+    def __init__(self, draft: Draft, client: str, providers: ProviderTracker) -> None:
         self._draft = draft
         self._client = client
         self.providers = providers
@@ -46,10 +46,10 @@ class Talk:
         """The bytes of pictures, which are logged once, before whoever shows them."""
         self.last_output: Any = None
 
-    def speaker(self, agent: Agent) -> str:
+    def speaker(self, agent: InlineAgent) -> str:
         """The actor of the model that speaks as this agent."""
         if not agent.actor:
-            provider = self.providers.meet(None, agent.model)
+            provider = self.providers.add_model(None, agent.model)
             agent.actor = self._draft.get_actor(
                 "model",
                 agent.name,
@@ -59,14 +59,14 @@ class Talk:
             )
         return agent.actor
 
-    def _hear(self, agent: Agent, data: Data) -> str:
+    def _hear(self, agent: InlineAgent, data: Data) -> str:
         """The actor of an answer, which may name its model."""
-        model = word(data.get("model"))
+        model = as_text(data.get("model"))
         if model and model != agent.model:
             agent.model, agent.actor = model, ""
         return self.speaker(agent)
 
-    def system(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def system(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The whole prompt, which is logged anew for every turn: told when it is another one."""
         role, words = data.get("role"), _text(data.get("content"))
         if self._prompts.get(str(role)) == words:
@@ -83,7 +83,7 @@ class Talk:
             span=agent.span,
         )
 
-    def notification(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def notification(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """What the runtime tells the model on its own."""
         words, about = _text(data.get("content")), data.get("kind")
         said = self._draft.add_message(
@@ -95,23 +95,25 @@ class Talk:
                 {"kind": "notice", "subtype": about.get("type"), **facts}, parent=said, ts=ts
             )
 
-    def skill(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def skill(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """A skill whose text went into the talk."""
         words = _text(data.get("content"))
         said = self._draft.add_message(
             "user", words, self._client, ts=ts, visibility="internal", span=agent.span
         )
-        facts = {"skill": word(data.get("name")), "path": word(data.get("path"))}
+        facts = {"skill": as_text(data.get("name")), "path": as_text(data.get("path"))}
         self._draft.add_annotation(
-            {"kind": "message_facts", **kept(facts, *facts)}, parent=said, ts=ts
+            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=said, ts=ts
         )
 
-    def user(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def user(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """What was typed; the model got another text, with the date and reminders around it."""
-        typed, sent = _text(data.get("content")), word(data.get("transformedContent"))
+        typed, sent = _text(data.get("content")), as_text(data.get("transformedContent"))
         blocks = [self._attached(item) for item in _list(data.get("attachments"))]
         by_person = (
-            bool(typed or blocks) and word(data.get("source")) in (None, "user") and not agent.call
+            bool(typed or blocks)
+            and as_text(data.get("source")) in (None, "user")
+            and not agent.call
         )
         if not typed and not blocks and sent:
             # Autopilot asks for more in the person's place.
@@ -129,12 +131,12 @@ class Talk:
         if sent and sent != typed:
             self._draft.add_annotation({"kind": "sent_text", "text": sent}, parent=said, ts=ts)
 
-    def reasoning(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def reasoning(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """A thought in a line of its own; the answer that follows may hold it again."""
-        if words := word(data.get("content")):
+        if words := as_text(data.get("content")):
             agent.thought = (words, ts)
 
-    def finish_thought(self, agent: Agent) -> str | None:
+    def finish_thought(self, agent: InlineAgent) -> str | None:
         """Tell the thought that no answer has come to yet; gives its words."""
         if agent.thought is None:
             return None
@@ -142,14 +144,14 @@ class Talk:
         self._draft.add_reasoning(words, self.speaker(agent), ts=ts, span=agent.span)
         return words
 
-    def assistant(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def assistant(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """An answer: thought, words, calls."""
         actor, spent = self._hear(agent, data), self._spent(data)
-        self.answers.add(word(data.get("apiCallId")) or word(data.get("messageId")) or place)
+        self.answers.add(as_text(data.get("apiCallId")) or as_text(data.get("messageId")) or place)
         last = self._think(data, agent, actor, ts)
         if "content" not in data and not _list(data.get("toolRequests")):
             self._draft.note_omission("no-content", place, "an answer without content")
-        if words := word(data.get("content")):
+        if words := as_text(data.get("content")):
             self._draft.add_message(
                 "assistant",
                 words,
@@ -177,21 +179,21 @@ class Talk:
                 {"kind": "usage"}, actor=actor, ts=ts, span=agent.span, usage=spent
             )
 
-    def _think(self, data: Data, agent: Agent, actor: str, ts: str | None) -> Event | None:
+    def _think(self, data: Data, agent: InlineAgent, actor: str, ts: str | None) -> Event | None:
         told = self.finish_thought(agent)
-        words = word(data.get("reasoningText"))
+        words = as_text(data.get("reasoningText"))
         is_sealed = bool(data.get("reasoningOpaque") or data.get("encryptedContent"))
         if (words and words != told) or (is_sealed and not words and not told):
             return self._draft.add_reasoning(words, actor, ts=ts, span=agent.span)
         return None
 
-    def spending(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def spending(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """What a request took; its answer comes after it."""
         self.is_recorded = True
         if spent := _usage(data.get("usage")):
-            self._unanswered[word(_inside(data, "usage", "apiCallId")) or place] = spent
+            self._unanswered[as_text(_inside(data, "usage", "apiCallId")) or place] = spent
 
-    def finish_spending(self, agent: Agent) -> None:
+    def finish_spending(self, agent: InlineAgent) -> None:
         """Tell what requests took whose answer never came."""
         for spent in self._unanswered.values():
             self._draft.add_annotation({"kind": "usage"}, actor=self.speaker(agent), usage=spent)
@@ -200,7 +202,7 @@ class Talk:
         """What an answer took, once for all its parts; where no request is counted, only its output
         is."""
         name, count = (
-            word(data.get("apiCallId")) or word(data.get("messageId")),
+            as_text(data.get("apiCallId")) or as_text(data.get("messageId")),
             data.get("outputTokens"),
         )
         if spent := self._unanswered.pop(name or "", None):
@@ -211,28 +213,28 @@ class Talk:
         if name:
             self._counted.add(name)
         self.counted += count
-        return counts(output_tokens=count)
+        return build_usage(output_tokens=count)
 
     def _call(
         self,
         request: Data,
         tool: Any,
         actor: str,
-        agent: Agent,
+        agent: InlineAgent,
         ts: str | None,
         place: str,
         spent: Usage | None = None,
     ) -> None:
-        name = word(request.get("toolCallId"))
+        name = as_text(request.get("toolCallId"))
         if name:
             self._called.add(name)
         extra = {
-            ours: request[key] for key, ours in _REQUEST_FACTS.items() if word(request.get(key))
+            ours: request[key] for key, ours in _REQUEST_FACTS.items() if as_text(request.get(key))
         }
         self._draft.add_tool_call(
             name,
-            word(tool) or "tool",
-            arguments(request.get("arguments")),
+            as_text(tool) or "tool",
+            parse_arguments(request.get("arguments")),
             actor,
             ts=ts,
             span=agent.span,
@@ -241,13 +243,16 @@ class Talk:
             extra=extra or None,
         )
 
-    def user_requested(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def user_requested(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The person ran a tool: no call of the model."""
-        tool, given = word(data.get("toolName")) or "tool", arguments(data.get("arguments"))
+        tool, given = (
+            as_text(data.get("toolName")) or "tool",
+            parse_arguments(data.get("arguments")),
+        )
         command = given.get("command") if isinstance(given, dict) else given
         if not isinstance(command, str):
             command = f"{tool} {msgspec.json.encode(given).decode()}"
-        tell_command(
+        add_user_command(
             self._draft,
             command,
             self._draft.get_actor("human", "user"),
@@ -255,18 +260,18 @@ class Talk:
             ts=ts,
             span=agent.span,
         )
-        if name := word(data.get("toolCallId")):
+        if name := as_text(data.get("toolCallId")):
             self._run_by_person.add(name)
 
-    def started(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def started(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """A call is carried out; it is told only when no answer asked for it."""
-        name = word(data.get("toolCallId"))
+        name = as_text(data.get("toolCallId"))
         if name is None or (name not in self._called and name not in self._run_by_person):
             self._call(data, data.get("toolName"), self._hear(agent, data), agent, ts, place)
 
-    def completed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def completed(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The result: what the model got, and not the longer text that the person was shown."""
-        name, result, error = word(data.get("toolCallId")), data.get("result"), data.get("error")
+        name, result, error = as_text(data.get("toolCallId")), data.get("result"), data.get("error")
         output = self._output(result)
         if not error and (
             result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None
@@ -274,7 +279,7 @@ class Talk:
             self._draft.note_omission("no-content", place, "a result without content")
         facts: Data = {"is_error": True} if data.get("success") is False or error else {}
         if error:
-            facts |= kept(error, "code") if isinstance(error, dict) else {}
+            facts |= pick_fields(error, "code") if isinstance(error, dict) else {}
             message = error.get("message") if isinstance(error, dict) else error
             output = output or _text(message)
         self.last_output = output
@@ -284,7 +289,7 @@ class Talk:
         ):
             facts["duration_ms"] = took
         if name in self._run_by_person:
-            tell_output(self._draft, output, self._client, ts=ts, span=agent.span)
+            add_command_output(self._draft, output, self._client, ts=ts, span=agent.span)
         else:
             self._draft.add_tool_result(name, output, ts=ts, span=agent.span, facts=facts or None)
         detailed = result.get("detailedContent") if isinstance(result, dict) else None
@@ -293,9 +298,9 @@ class Talk:
                 "side-data", place, "the detailed view of a result, which the model did not see"
             )
 
-    def asset(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def asset(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The bytes of a picture."""
-        if (name := word(data.get("assetId"))) and isinstance(data.get("data"), str):
+        if (name := as_text(data.get("assetId"))) and isinstance(data.get("data"), str):
             self._assets[name] = data["data"]
         else:
             self._draft.note_omission("no-content", place, "an asset without bytes")
@@ -311,7 +316,8 @@ class Talk:
             name: value for name, value in item.items() if name not in ("type", "data", "mimeType")
         }
         return (
-            build_media_block(word(item["mimeType"]), held, word(item.get("type")) or "blob") | rest
+            build_media_block(as_text(item["mimeType"]), held, as_text(item.get("type")) or "blob")
+            | rest
         )
 
     def _output(self, result: Any) -> str | list[Any]:
@@ -332,7 +338,7 @@ def _usage(used: Any) -> Usage | None:
     """The figures of a request; its input counts what was cached."""
     if not isinstance(used, dict):
         return None
-    return counts(
+    return build_usage(
         input_tokens=used.get("inputTokens"),
         output_tokens=used.get("outputTokens"),
         reasoning_tokens=used.get("reasoningTokens"),

@@ -9,15 +9,15 @@ from open_token.agents.copilot_cli.detect import LOG_FILE
 from open_token.agents.copilot_cli.messages import Talk
 from open_token.agents.copilot_cli.side_events import Asides
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import note_faults
-from open_token.formats.shared.inline_subagents import Agent, AgentSpans
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.inline_subagents import InlineAgent, InlineSubagents
+from open_token.formats.shared.notes import format_kind, note_file_faults
+from open_token.formats.shared.providers import ProviderTracker
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
 Data = dict[str, Any]
-Telling = Callable[[Data, Agent, str | None, str], None]
+Telling = Callable[[Data, InlineAgent, str | None, str], None]
 _TITLE = re.compile(rb"^name: *([^\s\"'|>&*!%@`{\[#][^\r\n]*)", re.MULTILINE)
 
 
@@ -29,11 +29,11 @@ class Session:
         self._source = source
         self._draft = draft
         self._client = draft.get_actor("system", "Copilot CLI")
-        self._main = Agent()
+        self._main = InlineAgent()
         self._newcomer: str | None = None
         """The id of an agent that is not known yet: one that starts."""
-        self._spans = AgentSpans(draft)
-        self._talk = Talk(draft, self._client, Providers())
+        self._spans = InlineSubagents(draft)
+        self._talk = Talk(draft, self._client, ProviderTracker())
         self._asides = Asides(draft, self._client, self._main)
         self._events: dict[str, Telling] = {
             "session.start": self._start,
@@ -77,7 +77,7 @@ class Session:
                 )
             else:
                 self._tell(record, data, f"line {number}")
-        for agent in (self._main, *self._spans.all()):
+        for agent in (self._main, *self._spans.list_open()):
             self._talk.finish_thought(agent)
         self._spans.finish()
         self._talk.finish_spending(self._main)
@@ -92,15 +92,15 @@ class Session:
         agent.records += 1
         if tell is None:
             code = "bookkeeping" if _is_bookkeeping(kind) else "unknown-record"
-            self._draft.note_omission(code, place, f"event {name_of(kind)}")
+            self._draft.note_omission(code, place, f"event {format_kind(kind)}")
         elif not agent.muted or tell == self._agent_ended:
             if kind != "assistant.message":
                 self._talk.finish_thought(agent)
             tell(data, agent, to_utc(record.get("timestamp")), place)
 
-    def _agent_of(self, record: Data, data: Data) -> Agent:
+    def _agent_of(self, record: Data, data: Data) -> InlineAgent:
         """Whose event it is: newer logs name the agent, older ones the call that it serves."""
-        instance, call = word(record.get("agentId")), word(data.get("parentToolCallId"))
+        instance, call = as_text(record.get("agentId")), as_text(data.get("parentToolCallId"))
         self._newcomer = None
         if instance is None and call is None:
             return self._main
@@ -108,55 +108,55 @@ class Session:
         if agent is None and record.get("type") != "subagent.started":
             agent = self._spans.latest()
         if agent and instance:
-            self._spans.also(instance, agent)
+            self._spans.add_alias(instance, agent)
         self._newcomer = None if agent else instance
         return agent or self._main
 
-    def _start(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def _start(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         conversation = self._draft.conversation
-        if (name := word(data.get("sessionId"))) and "id" not in conversation:
+        if (name := as_text(data.get("sessionId"))) and "id" not in conversation:
             conversation["id"] = name
         if started := to_utc(data.get("startTime")) or ts:
             conversation.setdefault("started_at", started)
-        self._asides.choose_model(word(data.get("selectedModel")))
-        facts = {"session_id": name, "version": word(data.get("copilotVersion"))}
+        self._asides.choose_model(as_text(data.get("selectedModel")))
+        facts = {"session_id": name, "version": as_text(data.get("copilotVersion"))}
         self._asides.where(data.get("context"), facts, ts)
 
-    def _resume(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        self._asides.choose_model(word(data.get("selectedModel")))
+    def _resume(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+        self._asides.choose_model(as_text(data.get("selectedModel")))
         self._asides.where(data.get("context"), {"resumed": True}, ts)
 
-    def _renamed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        if title := word(data.get("title")):
+    def _renamed(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+        if title := as_text(data.get("title")):
             self._draft.conversation["title"] = title
 
-    def _task_complete(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def _task_complete(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         self._asides.task_complete(data, self._talk.last_output, agent.span, ts)
 
-    def _shutdown(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def _shutdown(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         self._asides.shutdown(data, ts, len(self._talk.answers), self._talk.counted)
 
-    def _agent_started(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        call, kind = word(data.get("toolCallId")), word(data.get("agentName"))
+    def _agent_started(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+        call, kind = as_text(data.get("toolCallId")), as_text(data.get("agentName"))
         parent = self._main if agent.call == call else agent
         instance = self._newcomer or call
-        child = Agent(
+        child = InlineAgent(
             name=kind or "subagent",
             instance=instance,
             call=call or "",
-            model=word(data.get("model")),
+            model=as_text(data.get("model")),
         )
         facts = {
-            "spawn_reason": word(data.get("agentDescription")),
+            "spawn_reason": as_text(data.get("agentDescription")),
             "tooling_scope": kind,
             "subagent_type": kind,
-            "display_name": word(data.get("agentDisplayName")),
+            "display_name": as_text(data.get("agentDisplayName")),
             "model": child.model,
         }
-        self._spans.start(child, kept(facts, *facts), self._talk.speaker(parent), ts, parent)
+        self._spans.start(child, pick_fields(facts, *facts), self._talk.speaker(parent), ts, parent)
 
-    def _agent_ended(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
-        ended = self._spans.find(word(data.get("toolCallId")))
+    def _agent_ended(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+        ended = self._spans.find(as_text(data.get("toolCallId")))
         if ended is None:
             self._draft.note_omission(
                 "bookkeeping", place, "the end of a subagent that was not started"
@@ -174,8 +174,8 @@ class Session:
         """The facts about the whole; a title is in a file beside the log."""
         conversation = self._draft.conversation
         conversation["source_runtime"] = "cli"
-        self._talk.providers.settle(conversation)
-        beside = self._source.neighbour("workspace.yaml")
+        self._talk.providers.set_provider(conversation)
+        beside = self._source.open_sibling("workspace.yaml")
         if "title" not in conversation and beside and (found := _TITLE.search(beside.head)):
             conversation["title"] = found[1].decode("utf-8", "replace").strip()
 
@@ -199,8 +199,8 @@ def _is_bookkeeping(kind: Any) -> bool:
 def read(source: Source, draft: Draft) -> None:
     """Read the session: an event log, or the folder that holds one."""
     log = source
-    if source.shape == "folder" and (logs := source.below(LOG_FILE)):
+    if source.shape == "folder" and (logs := source.find_files(LOG_FILE)):
         log = logs[0]
     Session(log, draft).read()
     if log is not source:
-        note_faults(log, LOG_FILE, draft)
+        note_file_faults(log, LOG_FILE, draft)

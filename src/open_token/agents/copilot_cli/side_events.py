@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.inline_subagents import Agent
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import kept, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.inline_subagents import InlineAgent
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event
 
 Data = dict[str, Any]
@@ -52,7 +52,7 @@ _TOTALS = {
 class Asides:
     """Tells the events that are no line of talk."""
 
-    def __init__(self, draft: Draft, client: str, main: Agent) -> None:
+    def __init__(self, draft: Draft, client: str, main: InlineAgent) -> None:
         self._draft = draft
         self._client = client
         self._main = main
@@ -72,24 +72,24 @@ class Asides:
         found = _picked(context, _PLACE)
         changed = {name: value for name, value in found.items() if self._where.get(name) != value}
         self._where |= found
-        if data := kept(facts, *facts) | changed:
+        if data := pick_fields(facts, *facts) | changed:
             self._note({"kind": "context", **data}, ts)
 
-    def context(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def context(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The session moved to another folder or branch."""
         self.where(data, {}, ts)
 
-    def model_change(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def model_change(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """Another model, or another effort of the same."""
         names = {
             "newModel": "model",
             "previousModel": "previous_model",
             "reasoningEffort": "reasoning_effort",
         }
-        self.choose_model(word(data.get("newModel")))
+        self.choose_model(as_text(data.get("newModel")))
         self._note({"kind": "settings", **_picked(data, names)}, ts)
 
-    def mode_changed(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def mode_changed(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """Interactive, plan or autopilot."""
         self._note(
             {
@@ -99,13 +99,13 @@ class Asides:
             ts,
         )
 
-    def notice(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def notice(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """What the runtime told the person."""
-        kind = word(data.get("infoType")) or word(data.get("warningType"))
-        facts = {"subtype": kind, "text": word(data.get("message"))}
-        self._note({"kind": "notice", **kept(facts, *facts)}, ts)
+        kind = as_text(data.get("infoType")) or as_text(data.get("warningType"))
+        facts = {"subtype": kind, "text": as_text(data.get("message"))}
+        self._note({"kind": "notice", **pick_fields(facts, *facts)}, ts)
 
-    def handoff(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def handoff(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The session came from elsewhere."""
         names = {
             "sourceType": "source",
@@ -115,18 +115,18 @@ class Asides:
         }
         self._note({"kind": "notice", "subtype": "handoff", **_picked(data, names)}, ts)
 
-    def error(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def error(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """Something went wrong."""
         names = {"errorType": "type", "message": "message", "statusCode": "status"}
         self._note({"kind": "error", **_picked(data, names)}, ts, agent.span)
         if data.get("stack"):
             self._draft.note_omission("side-data", place, "the stack of an error")
 
-    def abort(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def abort(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """The turn was stopped."""
-        self._note({"kind": "aborted", **kept(data, "reason")}, ts, agent.span)
+        self._note({"kind": "aborted", **pick_fields(data, "reason")}, ts, agent.span)
 
-    def truncation(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def truncation(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """Old messages no longer go to the model."""
         self._note(
             {"kind": "compaction", "method": "truncation", **_picked(data, _TRUNCATION)},
@@ -134,11 +134,11 @@ class Asides:
             agent.span,
         )
 
-    def compaction(self, data: Data, agent: Agent, ts: str | None, place: str) -> None:
+    def compaction(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
         """Old messages were replaced by a summary, which took a call of its own."""
         spent = data.get("compactionTokensUsed")
         used = spent if isinstance(spent, dict) else {}
-        usage = counts(
+        usage = build_usage(
             input_tokens=used.get("input", used.get("inputTokens")),
             output_tokens=used.get("output", used.get("outputTokens")),
             cache_read_tokens=used.get("cachedInput", used.get("cacheReadTokens")),
@@ -153,7 +153,7 @@ class Asides:
             if data.get("summary") == last_output
             else ("success", "outcome", "summary")
         )
-        self._note({"kind": "task_complete", **kept(data, *names)}, ts, span)
+        self._note({"kind": "task_complete", **pick_fields(data, *names)}, ts, span)
 
     def shutdown(self, data: Data, ts: str | None, answers: int, counted: int) -> None:
         """The end of a run, with what all of it took; so many answers, and tokens of output, were
@@ -167,7 +167,7 @@ class Asides:
         for run in self._runs:
             spent = run.spent - before.spent if run.goes_on(before) else run.spent
             if spent["inputTokens"]:
-                usage = counts(
+                usage = build_usage(
                     input_tokens=spent["inputTokens"],
                     output_tokens=max(0, spent["outputTokens"] - (run.counted - before.counted)),
                     cache_read_tokens=spent["cacheReadTokens"],

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from open_token.agents.cursor.conversation import Talk
-from open_token.formats.shared.fields import Record, kept, name_of, record_in, records_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Usage
@@ -34,26 +35,28 @@ class Bubbles:
         self._draft = talk.draft
         self._started = started
 
-    def tell(self, bubble: Record, place: str) -> None:
+    def tell(self, bubble: JsonObject, place: str) -> None:
         """One bubble."""
         kind, ts = bubble.get("type"), _time(bubble.get("createdAt"))
-        model = word_in(record_in(bubble, "modelInfo"), "modelName") or word_in(bubble, "modelName")
-        self._talk.model = model or word_in(bubble, "modelType") or self._talk.model
+        model = get_text(get_dict(bubble, "modelInfo"), "modelName") or get_text(
+            bubble, "modelName"
+        )
+        self._talk.model = model or get_text(bubble, "modelType") or self._talk.model
         if kind in _PERSON:
             self._prompt(bubble, ts)
         elif kind in _MODEL:
             self._answer(bubble, place, ts)
         else:
-            self._draft.note_omission("unknown-record", place, f"bubble {name_of(kind)}")
+            self._draft.note_omission("unknown-record", place, f"bubble {format_kind(kind)}")
 
-    def _prompt(self, bubble: Record, ts: str | None) -> None:
-        text = word_in(bubble, "text") or word_in(bubble, "rawText")
+    def _prompt(self, bubble: JsonObject, ts: str | None) -> None:
+        text = get_text(bubble, "text") or get_text(bubble, "rawText")
         blocks: list[Any] = [{"type": "text", "text": text}] if text else []
-        blocks += [_image(image) for image in records_in(bubble, "images")]
+        blocks += [_image(image) for image in get_dicts(bubble, "images")]
         self._talk.prompt(blocks, ts)
         context = {
             name: value
-            for name, value in record_in(bubble, "context").items()
+            for name, value in get_dict(bubble, "context").items()
             if value and name != "mentions"
         }
         attached = {name: bubble[name] for name in _ATTACHED if bubble.get(name)}
@@ -62,21 +65,21 @@ class Bubbles:
                 {"kind": "attachment", **({"context": context} if context else {}), **attached}, ts
             )
 
-    def _answer(self, bubble: Record, place: str, ts: str | None) -> None:
+    def _answer(self, bubble: JsonObject, place: str, ts: str | None) -> None:
         actor = self._talk.speaker()
         before = self._draft.count
         self._think(bubble, actor, ts)
-        text = word_in(bubble, "text") or word_in(bubble, "rawText") or ""
+        text = get_text(bubble, "text") or get_text(bubble, "rawText") or ""
         if bubble.get("isThought") is True and text:
             self._draft.add_reasoning(text, actor, ts=ts, span=self._talk.span)
         elif text:
             self._talk.say(text, actor, ts)
         codes = [
-            _code(block) for block in records_in(bubble, "codeBlocks") if not _is_in(block, text)
+            _code(block) for block in get_dicts(bubble, "codeBlocks") if not _is_in(block, text)
         ]
         if codes:
             self._talk.say(codes, actor, ts)
-        if record_in(bubble, "toolFormerData"):
+        if get_dict(bubble, "toolFormerData"):
             self._tool(bubble["toolFormerData"], actor, place, ts)
         if usage := _usage(bubble.get("tokenCount")):
             if self._draft.count > before:
@@ -90,37 +93,37 @@ class Bubbles:
                     usage=usage,
                 )
 
-    def _think(self, bubble: Record, actor: str, ts: str | None) -> None:
+    def _think(self, bubble: JsonObject, actor: str, ts: str | None) -> None:
         thinking = bubble.get("thinking")
-        words = thinking if isinstance(thinking, str) else word_in(thinking, "text")
+        words = thinking if isinstance(thinking, str) else get_text(thinking, "text")
         if words:
             self._draft.add_reasoning(words, actor, ts=ts, span=self._talk.span)
-        elif word_in(thinking, "signature"):
+        elif get_text(thinking, "signature"):
             self._draft.add_reasoning(None, actor, ts=ts, span=self._talk.span)
         else:
-            for block in records_in(bubble, "allThinkingBlocks"):
-                if words := word_in(block, "thinking") or word_in(block, "text"):
+            for block in get_dicts(bubble, "allThinkingBlocks"):
+                if words := get_text(block, "thinking") or get_text(block, "text"):
                     self._draft.add_reasoning(words, actor, ts=ts, span=self._talk.span)
 
-    def _tool(self, tool: Record, actor: str, place: str, ts: str | None) -> None:
+    def _tool(self, tool: JsonObject, actor: str, place: str, ts: str | None) -> None:
         """A call with its result; the arguments as the model wrote them, else as Cursor understood
         them."""
-        native = word_in(tool, "toolCallId")
+        native = get_text(tool, "toolCallId")
         given = _parsed(tool.get("rawArgs")) or _parsed(tool.get("params"))
         key = self._talk.call(
-            native, word_in(tool, "name"), {} if given is None else given, actor, place, ts
+            native, get_text(tool, "name"), {} if given is None else given, actor, place, ts
         )
         result = _parsed(tool.get("result"))
         self._started(key, native, given, result, actor)
         status, error = tool.get("status"), _parsed(tool.get("error"))
-        facts: Record = {"status": status} if status in _FAILED else {}
+        facts: JsonObject = {"status": status} if status in _FAILED else {}
         if status == "error":
             facts["is_error"] = True
-        facts |= kept(tool, "userDecision")
+        facts |= pick_fields(tool, "userDecision")
         if result is None and error:
             result = (
-                word_in(error, "modelVisibleErrorMessage")
-                or word_in(error, "clientVisibleErrorMessage")
+                get_text(error, "modelVisibleErrorMessage")
+                or get_text(error, "clientVisibleErrorMessage")
                 or error
             )
         if result is None:
@@ -155,9 +158,9 @@ def _usage(counts: Any) -> Usage | None:
     return made or None
 
 
-def _image(image: Record) -> Record:
+def _image(image: JsonObject) -> JsonObject:
     """An image with its bytes, where the bubble has them, else what is known of it."""
-    data = word_in(image, "data") or word_in(image, "url")
+    data = get_text(image, "data") or get_text(image, "url")
     if data and data.startswith(("data:", "http")):
         return build_media_url_block(data, "image") | {
             key: image[key] for key in image if key not in ("data", "url", "type")
@@ -165,10 +168,10 @@ def _image(image: Record) -> Record:
     return {"type": "image", **{key: value for key, value in image.items() if key != "type"}}
 
 
-def _is_in(block: Record, text: str) -> bool:
+def _is_in(block: JsonObject, text: str) -> bool:
     content = block.get("content")
     return not isinstance(content, str) or not content or content in text
 
 
-def _code(block: Record) -> Record:
-    return {"type": "code", "text": block["content"], **kept(block, "languageId", "uri")}
+def _code(block: JsonObject) -> JsonObject:
+    return {"type": "code", "text": block["content"], **pick_fields(block, "languageId", "uri")}

@@ -8,7 +8,8 @@ import msgspec
 
 from open_token.agents.cursor.conversation import LEFT, SPAWNING, Talk, spawned
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Found
@@ -29,12 +30,12 @@ def read(source: Source, draft: Draft) -> None:
 def conversations(source: Source) -> list[Found]:
     """The one chat that such a database holds."""
     meta = _meta(source) or {}
-    name = word_in(meta, "agentId")
+    name = get_text(meta, "agentId")
     started = from_epoch(meta.get("createdAt"), 0.001)
-    return [Found(name, title=word_in(meta, "name"), started_at=started)] if name else []
+    return [Found(name, title=get_text(meta, "name"), started_at=started)] if name else []
 
 
-def _meta(source: Source) -> Record | None:
+def _meta(source: Source) -> JsonObject | None:
     value = next(source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
     try:
         meta = _decode(bytes.fromhex(value))
@@ -57,25 +58,25 @@ class _Chat:
     def tell(self) -> None:
         """All that the root lists."""
         meta = self._known()
-        names = {"id": word_in(meta, "agentId"), "title": word_in(meta, "name")}
+        names = {"id": get_text(meta, "agentId"), "title": get_text(meta, "name")}
         conversation = self._draft.conversation
         conversation |= {name: value for name, value in names.items() if value}  # type: ignore[typeddict-item]
         if started := from_epoch(meta.get("createdAt"), 0.001):
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
-        self._talk.model = word_in(meta, "lastUsedModel")
-        facts = kept(meta, "mode", "approvalMode", "isRunEverything")
-        if parent := word_in(record_in(meta, "subagentInfo"), "parentComposerId"):
+        self._talk.model = get_text(meta, "lastUsedModel")
+        facts = pick_fields(meta, "mode", "approvalMode", "isRunEverything")
+        if parent := get_text(get_dict(meta, "subagentInfo"), "parentComposerId"):
             facts["parent_id"] = parent
         if facts:
             self._talk.note({"kind": "context", **facts})
-        root = word_in(meta, "latestRootBlobId")
+        root = get_text(meta, "latestRootBlobId")
         for number, message in enumerate(self._messages(root), 1):
             self._message(message, f"message {number}")
         self._left()
-        self._talk.providers.settle(conversation)
+        self._talk.providers.set_provider(conversation)
 
-    def _known(self) -> Record:
+    def _known(self) -> JsonObject:
         meta = _meta(self._source)
         if meta is None:
             self._draft.note_omission(
@@ -83,7 +84,7 @@ class _Chat:
             )
         return meta or {}
 
-    def _messages(self, root: str | None) -> Iterator[Record]:
+    def _messages(self, root: str | None) -> Iterator[JsonObject]:
         """The messages that the root lists; without a root that can be read all that there are, as
         they were stored."""
         data = self._blob(root) if root else None
@@ -133,12 +134,12 @@ class _Chat:
     def _blob(self, name: str) -> Any:
         return next(self._source.rows("SELECT data FROM blobs WHERE id = ?", (name,)), (None,))[0]
 
-    def _message(self, message: Record, place: str) -> None:
+    def _message(self, message: JsonObject, place: str) -> None:
         role, content = message["role"], message.get("content")
         blocks = content if isinstance(content, list) else [] if content is None else [content]
-        options = record_in(record_in(message, "providerOptions"), "cursor")
+        options = get_dict(get_dict(message, "providerOptions"), "cursor")
         if role == "assistant":
-            actor = self._talk.speaker(word_in(options, "modelName"))
+            actor = self._talk.speaker(get_text(options, "modelName"))
             for block in blocks:
                 self._said(block, actor, place)
         elif role == "tool":
@@ -157,13 +158,13 @@ class _Chat:
     def _said(self, block: Any, actor: str, place: str) -> None:
         kind = block.get("type") if type(block) is dict else "text"
         if kind == "tool-call":
-            native, tool = word_in(block, "toolCallId"), word_in(block, "toolName")
+            native, tool = get_text(block, "toolCallId"), get_text(block, "toolName")
             arguments = block.get("args", block.get("input"))
             key = self._talk.call(native, tool, arguments, actor, place)
             if tool in SPAWNING and native:
                 self._calls[native] = key, arguments
         elif kind in ("reasoning", "redacted-reasoning"):
-            words = word_in(block, "text")
+            words = get_text(block, "text")
             if words or block.get("signature") or block.get("data"):
                 self._draft.add_reasoning(words, actor)
             else:
@@ -174,22 +175,22 @@ class _Chat:
             if (content := _content([block])) != "":
                 self._talk.say(content, actor)
         else:
-            self._draft.note_omission("unknown-part", place, f"part {name_of(kind)}")
+            self._draft.note_omission("unknown-part", place, f"part {format_kind(kind)}")
 
-    def _result(self, block: Any, options: Record, place: str) -> None:
+    def _result(self, block: Any, options: JsonObject, place: str) -> None:
         if type(block) is not dict or block.get("type") != "tool-result":
             self._draft.note_omission("unknown-part", place, "part in a message of a tool")
             return
-        told = record_in(options, "highLevelToolCallResult")
-        native = word_in(block, "toolCallId")
+        told = get_dict(options, "highLevelToolCallResult")
+        native = get_text(block, "toolCallId")
         failed = block.get("isError") is True or told.get("isError") is True
         output = block.get("result", block.get("output"))
         if output is None:
             output = block.get("experimental_content", "")
         facts = {"is_error": True} if failed else {}
-        success = record_in(record_in(told, "output"), "success")
+        success = get_dict(get_dict(told, "output"), "success")
         self._spawned(native, success, place)
-        facts |= kept(success, "executionTime", "exitCode", "durationMs")
+        facts |= pick_fields(success, "executionTime", "exitCode", "durationMs")
         if told.get("output") is not None:
             self._draft.note_omission(
                 "tool-metadata", place, "side data of a result that the model never saw"
@@ -198,10 +199,10 @@ class _Chat:
             native, [_block(item) for item in output] if isinstance(output, list) else output, facts
         )
 
-    def _spawned(self, native: str | None, success: Record, place: str) -> None:
+    def _spawned(self, native: str | None, success: JsonObject, place: str) -> None:
         """A subagent; what it did is only in side data of its result."""
         call = self._calls.pop(native, None) if native else None
-        name, draft = word_in(success, "agentId"), self._draft
+        name, draft = get_text(success, "agentId"), self._draft
         if call is None or name is None:
             return
         if draft.subagents == "none":
@@ -218,7 +219,7 @@ class _Chat:
             )
 
 
-def _message_in(raw: Any) -> Record | None:
+def _message_in(raw: Any) -> JsonObject | None:
     """The message that a blob holds; other blobs are lists of them and state."""
     raw = raw.encode() if isinstance(raw, str) else raw
     if not isinstance(raw, bytes) or not raw.startswith(b"{"):
@@ -291,6 +292,6 @@ def _block(block: Any) -> Any:
         return (
             build_media_url_block(data, kind)
             if is_address
-            else build_media_block(word_in(block, "mimeType"), data, kind)
+            else build_media_block(get_text(block, "mimeType"), data, kind)
         ) | rest
     return {key: value for key, value in block.items() if key != "providerOptions"}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_blocks import block_of, content_of
-from open_token.formats.shared.fields import Record, record_in, word_in
-from open_token.formats.shared.providers import Providers
+from open_token.formats.shared.anthropic_blocks import parse_content, unpack_block
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text
+from open_token.formats.shared.providers import ProviderTracker
 from open_token.model.document import Usage, Visibility
 
 CLIENT = "Cursor"
@@ -32,7 +32,7 @@ class Talk:
         self.draft = draft
         self.span = span
         self.asker = asker
-        self.providers = Providers()
+        self.providers = ProviderTracker()
         self.model: str | None = None
         self._name = name
         self._bare = bare_is_typed
@@ -50,7 +50,7 @@ class Talk:
         model = model or self.model
         if model in _NO_MODEL:
             model = None
-        provider = self.providers.meet(None, model)
+        provider = self.providers.add_model(None, model)
         return self.draft.get_actor("model", self._name, provider=provider, model=model)
 
     def prompt(self, blocks: list[Any], ts: str | None = None) -> None:
@@ -60,13 +60,13 @@ class Talk:
             text = (
                 block
                 if isinstance(block, str)
-                else word_in(block, "text")
+                else get_text(block, "text")
                 if _is_text(block)
                 else None
             )
             if text is None:
                 if not _is_text(block):
-                    typed.append(block_of(block))
+                    typed.append(unpack_block(block))
                 continue
             for is_typed, piece in pieces(text, bare_is_typed=self._bare):
                 if is_typed:
@@ -81,7 +81,7 @@ class Talk:
 
     def _typed(self, blocks: list[Any], ts: str | None) -> None:
         if blocks:
-            content = content_of(blocks)
+            content = parse_content(blocks)
             self.draft.add_message(
                 "user", content, self.asker, ts=ts, visibility=self.visibility, span=self.span
             )
@@ -129,7 +129,9 @@ class Talk:
             self._nameless.append(key)
         return key
 
-    def result(self, native: str | None, output: Any, facts: Record, ts: str | None = None) -> None:
+    def result(
+        self, native: str | None, output: Any, facts: JsonObject, ts: str | None = None
+    ) -> None:
         """A result, for the call with its id, else for the oldest call that has none."""
         key = native
         if self._nameless and (native is None or not self.draft.is_call_open(native)):
@@ -137,7 +139,7 @@ class Talk:
             facts = {**facts, "native_call_id": native} if native else facts
         self.draft.add_tool_result(key, output, ts=ts, span=self.span, facts=facts)
 
-    def note(self, data: Record, ts: str | None = None) -> None:
+    def note(self, data: JsonObject, ts: str | None = None) -> None:
         """A fact beside the talk."""
         self.draft.add_annotation(data, actor=self.client, ts=ts, span=self.span)
 
@@ -146,16 +148,16 @@ def _is_text(block: Any) -> bool:
     return isinstance(block, str) or (type(block) is dict and block.get("type") == "text")
 
 
-def spawned(arguments: Any) -> Record:
+def spawned(arguments: Any) -> JsonObject:
     """What a span says of the subagent that a call starts, in the spec's words where it has
     them."""
     given = arguments if type(arguments) is dict else {}
-    kind = word_in(given, "subagent_type") or word_in(given, "subagentType")
+    kind = get_text(given, "subagent_type") or get_text(given, "subagentType")
     about = {
-        "spawn_reason": word_in(given, "description") or word_in(given, "prompt"),
+        "spawn_reason": get_text(given, "description") or get_text(given, "prompt"),
         "tooling_scope": kind,
         "subagent_type": kind,
-        "model": word_in(given, "model") or word_in(record_in(given, "model"), "modelName"),
+        "model": get_text(given, "model") or get_text(get_dict(given, "model"), "modelName"),
     }
     return {name: value for name, value in about.items() if value}
 

@@ -12,8 +12,8 @@ from open_token.agents.cursor.bubbles import Bubbles
 from open_token.agents.cursor.conversation import LEFT, Talk, spawned
 from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS, chats, workspace
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import Record, kept, record_in, records_in, word_in
-from open_token.formats.shared.session_lineage import Lineage
+from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
+from open_token.formats.shared.session_tree import SessionTree
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -45,10 +45,10 @@ _brief = msgspec.json.Decoder(_Brief).decode
 class _Index:
     """The composers of a database in the order of its rows, and who started whom."""
 
-    composers: dict[str, Record] = field(default_factory=dict)
-    inside: dict[str, Record] = field(default_factory=dict)
+    composers: dict[str, JsonObject] = field(default_factory=dict)
+    inside: dict[str, JsonObject] = field(default_factory=dict)
     """Those that stand whole in a row with others."""
-    lineage: Lineage = field(default_factory=lambda: Lineage({}))
+    lineage: SessionTree = field(default_factory=lambda: SessionTree({}))
 
 
 _known: WeakKeyDictionary[Source, _Index] = WeakKeyDictionary()
@@ -60,13 +60,13 @@ def conversations(source: Source) -> list[Found]:
     return [_found(name, index.composers[name]) for name in index.lineage.roots]
 
 
-def _found(name: str, brief: Record) -> Found:
+def _found(name: str, brief: JsonObject) -> Found:
     return Found(
         name,
-        title=word_in(brief, "name"),
+        title=get_text(brief, "name"),
         started_at=from_epoch(brief.get("createdAt"), 0.001),
         updated_at=from_epoch(brief.get("lastUpdatedAt"), 0.001),
-        cwd=word_in(brief, "cwd"),
+        cwd=get_text(brief, "cwd"),
         messages=brief["messages"],
     )
 
@@ -81,7 +81,7 @@ def belongs(source: Source, at: str, value: Any) -> str | None:
         return _NOBODY
     name = key.split(":")[1] if ":" in key else key
     index = _index(source)
-    return index.lineage.root_of(name) if name in index.composers else _NOBODY
+    return index.lineage.find_root(name) if name in index.composers else _NOBODY
 
 
 def _index(source: Source) -> _Index:
@@ -93,19 +93,19 @@ def _index(source: Source) -> _Index:
         for name, header in _headers(source).items():
             if name in composers:
                 composers[name] = {**composers[name], **header}
-        _known[source] = _Index(composers, inside, Lineage(composers, "parent"))
+        _known[source] = _Index(composers, inside, SessionTree(composers, "parent"))
     return _known[source]
 
 
-def _brief_of(chat: Record, cwd: str | None) -> Record:
-    said = records_in(chat, "conversation") or record_in(chat, "conversationMap")
+def _brief_of(chat: JsonObject, cwd: str | None) -> JsonObject:
+    said = get_dicts(chat, "conversation") or get_dict(chat, "conversationMap")
     made = _facts(
         chat.get("name"), chat.get("createdAt"), chat.get("lastUpdatedAt"), chat.get("subagentInfo")
     )
     return made | {"messages": len(said)} | ({"cwd": cwd} if cwd else {})
 
 
-def _briefs(source: Source) -> Iterator[tuple[str, Record]]:
+def _briefs(source: Source) -> Iterator[tuple[str, JsonObject]]:
     if "cursorDiskKV" not in source.tables:
         return
     for key, value in source.rows(
@@ -122,11 +122,11 @@ def _briefs(source: Source) -> Iterator[tuple[str, Record]]:
         yield key.partition(":")[2], made | {"messages": count} | ({"cwd": cwd} if cwd else {})
 
 
-def _headers(source: Source) -> dict[str, Record]:
+def _headers(source: Source) -> dict[str, JsonObject]:
     """Newer builds keep what a list of composers shows in a table of its own."""
     if not {"composerId", "value"} <= set(source.tables.get("composerHeaders", ())):
         return {}
-    found: dict[str, Record] = {}
+    found: dict[str, JsonObject] = {}
     for name, value in source.rows("SELECT composerId, value FROM composerHeaders"):
         header = _value(value)
         if isinstance(name, str) and header is not None:
@@ -139,20 +139,20 @@ def _headers(source: Source) -> dict[str, Record]:
     return found
 
 
-def _facts(name: Any, created: Any, updated: Any, subagent: Any) -> Record:
+def _facts(name: Any, created: Any, updated: Any, subagent: Any) -> JsonObject:
     about = {"name": name, "createdAt": created, "lastUpdatedAt": updated}
     about |= {
-        "parent": word_in(subagent, "parentComposerId"),
-        "call": word_in(subagent, "toolCallId"),
+        "parent": get_text(subagent, "parentComposerId"),
+        "call": get_text(subagent, "toolCallId"),
     }
     return {key: value for key, value in about.items() if value is not None}
 
 
 def _folder(workspace: Any) -> str | None:
-    return word_in(record_in(workspace, "uri"), "fsPath")
+    return get_text(get_dict(workspace, "uri"), "fsPath")
 
 
-def _value(value: Any) -> Record | None:
+def _value(value: Any) -> JsonObject | None:
     try:
         made = _decode(value)
     except (ValueError, TypeError, RecursionError):
@@ -169,13 +169,13 @@ def read(source: Source, draft: Draft) -> None:
     talk = Talk(draft, asker=draft.get_actor("human", "user"))
     _frame(draft, chosen, index.composers.get(chosen, {}))
     _Composer(source, index, talk, chosen, 0).tell()
-    talk.providers.settle(draft.conversation)
+    talk.providers.set_provider(draft.conversation)
 
 
-def _frame(draft: Draft, name: str, brief: Record) -> None:
+def _frame(draft: Draft, name: str, brief: JsonObject) -> None:
     conversation = draft.conversation
     conversation["id"] = name
-    if title := word_in(brief, "name"):
+    if title := get_text(brief, "name"):
         conversation["title"] = title
     if started := from_epoch(brief.get("createdAt"), 0.001):
         conversation["started_at"] = started
@@ -194,7 +194,7 @@ class _Composer:
         self._depth = depth
         self._label = "subagent bubble" if depth else "bubble"
         calls = {
-            index.composers[child].get("call"): child for child in index.lineage.children(name)
+            index.composers[child].get("call"): child for child in index.lineage.get_children(name)
         }
         self._children = {call: child for call, child in calls.items() if isinstance(call, str)}
         self._told: set[str] = set()
@@ -204,7 +204,7 @@ class _Composer:
         composer = (
             self._index.inside.get(self._name) or self._row(f"composerData:{self._name}") or {}
         )
-        self._talk.model = word_in(record_in(composer, "modelConfig"), "modelName")
+        self._talk.model = get_text(get_dict(composer, "modelConfig"), "modelName")
         self._context(composer)
         bubbles = Bubbles(self._talk, self._started)
         for number, bubble in enumerate(self._bubbles(composer), 1):
@@ -212,12 +212,12 @@ class _Composer:
         self._left(bubbles, composer)
         if summary := _summary(composer):
             self._talk.note({"kind": "compaction", "summary": summary})
-        for child in self._index.lineage.children(self._name):
+        for child in self._index.lineage.get_children(self._name):
             if child not in self._told:
                 self._child(child, None, {})
 
-    def _context(self, composer: Record) -> None:
-        facts = kept(composer, "unifiedMode", "createdOnBranch", "status")
+    def _context(self, composer: JsonObject) -> None:
+        facts = pick_fields(composer, "unifiedMode", "createdOnBranch", "status")
         if cwd := self._index.composers.get(self._name, {}).get("cwd"):
             facts = {"cwd": cwd, **facts}
         if facts:
@@ -225,33 +225,33 @@ class _Composer:
         if isinstance(composer.get("text"), str) and composer["text"].strip():
             self._draft.note_omission("draft", "composer", "words in the input that were not sent")
 
-    def _bubbles(self, composer: Record) -> Iterator[Record]:
+    def _bubbles(self, composer: JsonObject) -> Iterator[JsonObject]:
         """The bubbles in the order of the composer: named by headers, or, in older versions, inside
         it."""
         inside = composer.get("conversationMap")
-        held: Record = inside if type(inside) is dict else {}
-        headers = records_in(composer, "fullConversationHeadersOnly")
+        held: JsonObject = inside if type(inside) is dict else {}
+        headers = get_dicts(composer, "fullConversationHeadersOnly")
         if headers and self._name not in self._index.inside:
             for header in headers:
-                name = word_in(header, "bubbleId")
-                bubble = self._row(f"bubbleId:{self._name}:{name}") or record_in(held, name or "")
+                name = get_text(header, "bubbleId")
+                bubble = self._row(f"bubbleId:{self._name}:{name}") or get_dict(held, name or "")
                 if bubble:
                     yield {"type": header.get("type"), **bubble}
                 else:
                     self._draft.note_omission(
                         "missing-bubble", self._label, "a message that is listed and not there"
                     )
-        elif records_in(composer, "conversation"):
-            yield from records_in(composer, "conversation")
+        elif get_dicts(composer, "conversation"):
+            yield from get_dicts(composer, "conversation")
         else:
             yield from (bubble for bubble in held.values() if type(bubble) is dict)
 
-    def _left(self, bubbles: Bubbles, composer: Record) -> None:
+    def _left(self, bubbles: Bubbles, composer: JsonObject) -> None:
         """Messages that were edited away lie there still, and no list names them: a branch that was
         left."""
         listed = {
-            word_in(header, "bubbleId")
-            for header in records_in(composer, "fullConversationHeadersOnly")
+            get_text(header, "bubbleId")
+            for header in get_dicts(composer, "fullConversationHeadersOnly")
         }
         if not listed or self._name in self._index.inside:
             return
@@ -271,7 +271,7 @@ class _Composer:
         if self._draft.count > before:
             self._draft.drop_branch(before, self._draft.count, dict(LEFT), self._talk.client)
 
-    def _row(self, key: str) -> Record | None:
+    def _row(self, key: str) -> JsonObject | None:
         rows = self._source.rows("SELECT value FROM cursorDiskKV WHERE key = ?", (key,))
         value = next(rows, (None,))[0]
         made = _value(value) if value is not None else None
@@ -286,11 +286,13 @@ class _Composer:
     ) -> None:
         """A call may have started a subagent: its composer names the call, or the result names the
         composer."""
-        child = self._children.get(native or "") or word_in(result, "agentId")
+        child = self._children.get(native or "") or get_text(result, "agentId")
         if child in self._index.composers and child not in self._told:
             self._child(child, key, spawned(arguments), actor)
 
-    def _child(self, name: str, call: str | None, about: Record, asker: str | None = None) -> None:
+    def _child(
+        self, name: str, call: str | None, about: JsonObject, asker: str | None = None
+    ) -> None:
         draft = self._draft
         self._told.add(name)
         if draft.subagents == "none":
@@ -301,7 +303,7 @@ class _Composer:
             )
             return
         brief = self._index.composers[name]
-        data: Record = {"kind": "subagent", **about, "agent_id": name}
+        data: JsonObject = {"kind": "subagent", **about, "agent_id": name}
         inline = draft.subagents == "inline" and self._depth < _DEEPEST
         if not inline:
             data["reference"] = name
@@ -318,7 +320,7 @@ class _Composer:
         draft.end_span(span, ts=from_epoch(brief.get("lastUpdatedAt"), 0.001), call=call)
 
 
-def _summary(composer: Record) -> str | None:
+def _summary(composer: JsonObject) -> str | None:
     """What the conversation was shortened to."""
-    latest = record_in(composer, "latestConversationSummary")
-    return word_in(record_in(latest, "summary"), "summary") or word_in(latest, "summary")
+    latest = get_dict(composer, "latestConversationSummary")
+    return get_text(get_dict(latest, "summary"), "summary") or get_text(latest, "summary")

@@ -7,8 +7,14 @@ from typing import Any
 
 from open_token.agents.cursor.conversation import SPAWNING, Talk, spawned
 from open_token.builder.draft import Draft
-from open_token.formats.shared.anthropic_blocks import THOUGHTS, content_of, output_of, tell_block
-from open_token.formats.shared.fields import Record, name_of, record_in, word_in
+from open_token.formats.shared.anthropic_blocks import (
+    THINKING_TYPES,
+    add_block,
+    parse_content,
+    parse_output,
+)
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text
+from open_token.formats.shared.notes import format_kind
 from open_token.sources.source import Source
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -22,7 +28,7 @@ def read(source: Source, draft: Draft) -> None:
         draft.conversation["id"] = name
     alone = source.path is not None and source.path.parent.name == "subagents"
     asker = draft.get_actor("model", "parent agent") if alone else draft.get_actor("human", "user")
-    _Transcript(source, Talk(draft, asker=asker), source.neighbours("subagents/*.jsonl")).tell()
+    _Transcript(source, Talk(draft, asker=asker), source.find_siblings("subagents/*.jsonl")).tell()
 
 
 def _id_in_name(source: Source) -> str | None:
@@ -38,7 +44,7 @@ class _Transcript:
         self._talk = talk
         self._draft = talk.draft
         self._children = [(child, _prompt_of(child)) for child in children]
-        self._waiting: list[tuple[str, Record]] = []
+        self._waiting: list[tuple[str, JsonObject]] = []
         """Calls that start a subagent of which no file has the prompt."""
         self._label = "subagent line" if depth else "line"
         self._depth = depth
@@ -50,27 +56,27 @@ class _Transcript:
         self._rest()
 
     def _line(self, record: Any, place: str) -> None:
-        role, message = word_in(record, "role"), record_in(record, "message")
+        role, message = get_text(record, "role"), get_dict(record, "message")
         content = message.get("content")
         if role is None or not message:
             self._aside(record, place)
             return
         blocks = content if isinstance(content, list) else [] if content is None else [content]
         if role == "assistant":
-            actor = self._talk.speaker(word_in(message, "model"))
+            actor = self._talk.speaker(get_text(message, "model"))
             for block in blocks:
                 self._said(block, actor, place)
         elif role == "system":
             self._draft.add_message(
-                "system", content_of(blocks), self._talk.client, span=self._talk.span
+                "system", parse_content(blocks), self._talk.client, span=self._talk.span
             )
         else:
             self._prompted(blocks)
 
     def _aside(self, record: Any, place: str) -> None:
-        kind = word_in(record, "type")
+        kind = get_text(record, "type")
         if kind != "turn_ended":
-            self._draft.note_omission("unknown-record", place, f"record {name_of(kind)}")
+            self._draft.note_omission("unknown-record", place, f"record {format_kind(kind)}")
         elif record.get("status") in _USUAL_ENDS or not isinstance(record.get("status"), str):
             self._draft.note_omission("bookkeeping", place, "record turn_ended")
         else:
@@ -84,7 +90,7 @@ class _Transcript:
                 held = []
                 facts = {"is_error": True} if block.get("is_error") is True else {}
                 self._talk.result(
-                    word_in(block, "tool_use_id"), output_of(block.get("content")), facts
+                    get_text(block, "tool_use_id"), parse_output(block.get("content")), facts
                 )
             else:
                 held.append(block)
@@ -93,26 +99,26 @@ class _Transcript:
     def _said(self, block: Any, actor: str, place: str) -> None:
         kind = block.get("type") if type(block) is dict else None
         if kind == "tool_use":
-            tool, given = word_in(block, "name"), block.get("input")
-            key = self._talk.call(word_in(block, "id"), tool, given, actor, place)
+            tool, given = get_text(block, "name"), block.get("input")
+            key = self._talk.call(get_text(block, "id"), tool, given, actor, place)
             if tool in SPAWNING:
                 self._spawn(key, given)
         elif (
             isinstance(kind, str)
-            and kind in THOUGHTS
+            and kind in THINKING_TYPES
             and not block.get("thinking")
             and not block.get("data")
         ):
             self._draft.note_omission("empty-reasoning", place, "reasoning without words")
         else:
-            tell_block(
+            add_block(
                 self._draft, block, actor, span=self._talk.span, visibility=self._talk.visibility
             )
 
     def _spawn(self, key: str, given: Any) -> None:
         """The subagent that a call starts is the one whose transcript begins with the prompt of the
         call."""
-        prompt = word_in(given, "prompt") or word_in(given, "task")
+        prompt = get_text(given, "prompt") or get_text(given, "task")
         for place, (child, words) in enumerate(self._children):
             if prompt and words and (prompt == words or prompt in words):
                 del self._children[place]
@@ -128,7 +134,7 @@ class _Transcript:
         for child, _ in self._children:
             self._child(child, call, about)
 
-    def _child(self, child: Source, call: str | None, about: Record) -> None:
+    def _child(self, child: Source, call: str | None, about: JsonObject) -> None:
         draft = self._draft
         if draft.subagents == "none":
             draft.note_omission(
@@ -138,7 +144,7 @@ class _Transcript:
             )
             return
         name = PurePath(child.name).stem
-        data: Record = {"kind": "subagent", **about, "agent_id": name}
+        data: JsonObject = {"kind": "subagent", **about, "agent_id": name}
         inline = draft.subagents == "inline" and self._depth < _DEEPEST
         if not inline:
             data["reference"] = name
@@ -165,10 +171,10 @@ def _note_faults(child: Source, draft: Draft) -> None:
 def _prompt_of(child: Source) -> str | None:
     """The first words in a transcript."""
     for record in child.sample:
-        content = record_in(record, "message").get("content")
-        words = content_of(content) if content is not None else None
+        content = get_dict(record, "message").get("content")
+        words = parse_content(content) if content is not None else None
         if isinstance(words, str):
             return words
         if isinstance(words, list):
-            return next((text for block in words if (text := word_in(block, "text"))), None)
+            return next((text for block in words if (text := get_text(block, "text"))), None)
     return None

@@ -6,17 +6,18 @@ from typing import Any
 
 from open_token.agents.gemini_cli.repeated_history import History
 from open_token.formats.shared import gemini_contents as wire
+from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.gemini_tool_outputs import (
-    answer_in,
-    call_in,
-    facts_of,
-    output_of,
-    parts_in,
-    said_in,
+    build_result_facts,
+    get_function_call,
+    get_function_response,
+    list_content_parts,
+    select_message_parts,
+    unwrap_output,
 )
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import kept, name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage
 
@@ -35,7 +36,7 @@ Agent = Callable[["File", str, Body, str], None]
 class File:
     """Tells the records of one file."""
 
-    def __init__(self, strand: Strand, agent: Agent) -> None:
+    def __init__(self, strand: Thread, agent: Agent) -> None:
         self.strand = strand
         self.header: Body = {}
         """What the header and the patches say of the whole."""
@@ -54,7 +55,7 @@ class File:
     def record(self, value: Any, place: str) -> None:
         """Tell one record, whatever it is."""
         if not isinstance(value, dict):
-            self.strand.skip("skipped-record", place, "a record that is no object")
+            self.strand.note_omission("skipped-record", place, "a record that is no object")
         elif isinstance(target := value.get("$rewindTo"), str):
             self._rewind(target)
         elif isinstance(patch := value.get("$set"), dict):
@@ -91,7 +92,9 @@ class File:
         self._is_moved = self._is_moved or not _CONTEXT.keys().isdisjoint(patch)
         for name in patch:
             if name not in _KNOWN:
-                self.strand.skip("skipped-field", place, f"field {name_of(name)} of the session")
+                self.strand.note_omission(
+                    "skipped-field", place, f"field {format_kind(name)} of the session"
+                )
         if isinstance(messages := patch.get("messages"), list):
             self._snapshot(messages, place)
 
@@ -99,8 +102,10 @@ class File:
         """The client put another history in place of its own: what is new in it is a summary of
         what is gone."""
         held = [message for message in messages if isinstance(message, dict)]
-        names = {name for message in held if (name := word(message.get("id")))}
-        if held and all(_is_client_made(parts_in(message.get("content"))) for message in held):
+        names = {name for message in held if (name := as_text(message.get("id")))}
+        if held and all(
+            _is_client_made(list_content_parts(message.get("content"))) for message in held
+        ):
             # The client begins, anew after a resume (0.61): the rest of its history follows.
             names |= self._history
         gone, self._history = len(self._history - names), names
@@ -111,10 +116,10 @@ class File:
                 "kind": "history_shortened" if names <= self._starts.keys() else "compaction"
             }
             data |= {} if self._spoken.is_again else {"messages_left_out": gone}
-            self.strand.note({**data, "messages_kept": len(held)}, ts=ts)
+            self.strand.add_annotation({**data, "messages_kept": len(held)}, ts=ts)
         self._spoken.is_again = False
         for message in held:
-            name = word(message.get("id"))
+            name = as_text(message.get("id"))
             if name in self._starts:
                 continue
             if name:
@@ -123,22 +128,24 @@ class File:
                 self._summary(message, place)
             elif message.get("model") or message.get("toolCalls"):
                 self._message(message, place)
-            elif said := said_in(self._parts(message.get("content"), place)):
+            elif said := select_message_parts(self._parts(message.get("content"), place)):
                 ts = to_utc(message.get("timestamp"))
-                self.strand.note({"kind": "client_message", "text": wire.prompt(said)}, ts=ts)
+                self.strand.add_annotation(
+                    {"kind": "client_message", "text": wire.build_content(said)}, ts=ts
+                )
             else:
-                self.strand.skip(
-                    "skipped-record", place, f"type {name_of(message.get('type'))} in a history"
+                self.strand.note_omission(
+                    "skipped-record", place, f"type {format_kind(message.get('type'))} in a history"
                 )
 
     def _summary(self, message: Body, place: str) -> None:
         parts = self._parts(message.get("content"), place)
         self._take_results(parts, message, place)
-        if said := said_in(parts):
+        if said := select_message_parts(parts):
             ts = to_utc(message.get("timestamp"))
-            event = self.strand.put_in(wire.prompt(said), ts=ts)
+            event = self.strand.add_injected_message(wire.build_content(said), ts=ts)
             if not _is_client_made(said):
-                self.strand.note({"kind": "compaction_summary"}, parent=event, ts=ts)
+                self.strand.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
 
     def _message(self, message: Body, place: str) -> None:
         kind = message.get("type")
@@ -148,7 +155,7 @@ class File:
             self._starts.setdefault(name, self.strand.draft.count)
             self._history.add(name)
         if kind not in _NOTICES and self._spoken.repeats(message):
-            self.strand.skip(
+            self.strand.note_omission(
                 "repeated-history", place, "a message that the client wrote down again"
             )
             return
@@ -160,67 +167,83 @@ class File:
         elif kind in _NOTICES:
             self._notice(str(kind), message, place)
         else:
-            self.strand.skip("skipped-record", place, f"type {name_of(kind)}")
+            self.strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
 
     def _tell_context(self, message: Body) -> None:
         """Where the session runs: an annotation before the first message, and when it changes."""
         self._is_moved = False
-        facts = {_CONTEXT[name]: value for name, value in kept(self.header, *_CONTEXT).items()}
+        facts = {
+            _CONTEXT[name]: value for name, value in pick_fields(self.header, *_CONTEXT).items()
+        }
         changed = {name: value for name, value in facts.items() if self._context.get(name) != value}
         if changed:
             self._context = facts
-            self.strand.note({"kind": "context", **changed}, ts=to_utc(message.get("timestamp")))
+            self.strand.add_annotation(
+                {"kind": "context", **changed}, ts=to_utc(message.get("timestamp"))
+            )
 
     def _user(self, message: Body, place: str) -> None:
         """What was sent to the model, and what the person typed where that is something else."""
         ts, strand = to_utc(message.get("timestamp")), self.strand
         parts = self._parts(message.get("content"), place)
         self._take_results(parts, message, place)
-        said = self._without_media(parts, place) if any(map(answer_in, parts)) else said_in(parts)
+        said = (
+            self._without_media(parts, place)
+            if any(map(get_function_response, parts))
+            else select_message_parts(parts)
+        )
         if message.get("displayContent") is not None:
             shown = self._parts(message["displayContent"], place)
             self._take_results(shown, message, place)
-            typed = said_in(shown)
+            typed = select_message_parts(shown)
             if typed:
-                strand.say("user", wire.prompt(typed), strand.asker(), ts=ts)
+                strand.add_message(
+                    "user", wire.build_content(typed), strand.get_user_actor(), ts=ts
+                )
             if said and said != typed:
-                strand.put_in(wire.prompt(said), ts=ts)
+                strand.add_injected_message(wire.build_content(said), ts=ts)
         elif said:
             if _is_client_made(said):
-                strand.put_in(wire.prompt(said), ts=ts)
+                strand.add_injected_message(wire.build_content(said), ts=ts)
             else:
-                strand.say("user", wire.prompt(said), strand.asker(), ts=ts)
+                strand.add_message("user", wire.build_content(said), strand.get_user_actor(), ts=ts)
 
     def _without_media(self, parts: list[Body], place: str) -> list[Body]:
         """Words beside results; a picture there is a result's own, told with its call."""
-        said = said_in(parts)
+        said = select_message_parts(parts)
         words = [part for part in said if isinstance(part.get("text"), str)]
         for _ in range(len(said) - len(words)):
-            self.strand.skip(
+            self.strand.note_omission(
                 "repeated-result", place, "a picture that stands with the result of a call"
             )
         return words
 
     def _parts(self, content: Any, place: str) -> list[Body]:
-        parts = parts_in(content)
+        parts = list_content_parts(content)
         size = len(content) if isinstance(content, list) else 0
         if size > len(parts) or (not parts and content not in (None, "", [])):
-            self.strand.skip("unknown-part", place, "a part that is neither text nor an object")
+            self.strand.note_omission(
+                "unknown-part", place, "a part that is neither text nor an object"
+            )
         return [part for part in parts if part != {"text": ""}]
 
     def _take_results(self, parts: list[Body], message: Body, place: str) -> None:
         """Results in the user's place: as a rule their message has them already."""
-        media = [part for part in said_in(parts) if not isinstance(part.get("text"), str)]
+        media = [
+            part for part in select_message_parts(parts) if not isinstance(part.get("text"), str)
+        ]
         for part in parts:
-            if (answer := answer_in(part)) is None:
+            if (answer := get_function_response(part)) is None:
                 continue
-            key = self.strand.key(word(answer.get("id")))
+            key = self.strand.get_call_key(as_text(answer.get("id")))
             if key and self.strand.draft.is_call_open(key):
-                output, failed = output_of(answer, media)
+                output, failed = unwrap_output(answer, media)
                 media, ts = [], to_utc(message.get("timestamp"))
-                self.strand.answer(key, output, ts=ts, facts=facts_of(None, failed))
+                self.strand.add_tool_result(
+                    key, output, ts=ts, facts=build_result_facts(None, failed)
+                )
             else:
-                self.strand.skip(
+                self.strand.note_omission(
                     "repeated-result", place, "a result that stands with its call already"
                 )
 
@@ -228,47 +251,53 @@ class File:
         """Thoughts, then words, then calls, then their results, which Gemini CLI keeps in one
         object with the calls."""
         strand, ts = self.strand, to_utc(message.get("timestamp"))
-        strand.speak(message.get("model"))
+        strand.set_model(message.get("model"))
         spent = _Spent(strand, _usage(message.get("tokens")))
         thoughts = message.get("thoughts")
         for thought in thoughts if isinstance(thoughts, list) else ():
             if isinstance(thought, dict) and (text := _thought(thought)):
                 spent.on_thought(
-                    strand.think(text, ts=to_utc(thought.get("timestamp")) or ts, summary=True)
+                    strand.add_reasoning(
+                        text, ts=to_utc(thought.get("timestamp")) or ts, summary=True
+                    )
                 )
             else:
-                strand.skip("unknown-part", place, "a thought without words")
+                strand.note_omission("unknown-part", place, "a thought without words")
         parts = self._parts(message.get("content"), place)
         if not thoughts:
             self._thoughts_in(parts, ts, spent)
-        if said := said_in(parts):
-            strand.say("assistant", wire.prompt(said), strand.speaker, ts=ts, usage=spent.take())
+        if said := select_message_parts(parts):
+            strand.add_message(
+                "assistant", wire.build_content(said), strand.model_actor, ts=ts, usage=spent.take()
+            )
         held = message.get("toolCalls")
         held = held if isinstance(held, list) else [] if held is None else [held]
         calls = [
             call for call in held if isinstance(call, dict) and (call.get("id") or call.get("name"))
         ]
         if len(calls) != len(held):
-            strand.skip("unknown-part", place, "a call without an id and a name")
-        known = {word(call.get("id")) for call in calls}
+            strand.note_omission("unknown-part", place, "a call without an id and a name")
+        known = {as_text(call.get("id")) for call in calls}
         calls += [
-            call for part in parts if (call := call_in(part)) and word(call.get("id")) not in known
+            call
+            for part in parts
+            if (call := get_function_call(part)) and as_text(call.get("id")) not in known
         ]
         self._calls(calls, message.get("id") or place, ts, spent)
         spent.close(ts)
 
     def _thoughts_in(self, parts: list[Body], ts: str | None, spent: "_Spent") -> None:
         for part in parts:
-            if part.get("thought") is True and (text := word(part.get("text"))):
-                spent.on_thought(self.strand.think(text, ts=ts, summary=True))
+            if part.get("thought") is True and (text := as_text(part.get("text"))):
+                spent.on_thought(self.strand.add_reasoning(text, ts=ts, summary=True))
 
     def _calls(self, calls: list[Body], group: object, ts: str | None, spent: "_Spent") -> None:
         strand, keys = self.strand, []
         for call in calls:
             given, before = call.get("args"), strand.draft.count
-            key = strand.call(
-                word(call.get("id")),
-                word(call.get("name")) or "tool",
+            key = strand.add_tool_call(
+                as_text(call.get("id")),
+                as_text(call.get("name")) or "tool",
                 {} if given is None else given,
                 ts=ts,
                 usage=spent.usage,
@@ -279,7 +308,7 @@ class File:
                 spent.take()
             keys.append(key)
         for key, call in zip(keys, calls, strict=True):
-            if agent_id := word(call.get("agentId")):
+            if agent_id := as_text(call.get("agentId")):
                 self._agent(self, agent_id, call, key)
             if call.get("result") is not None:
                 self._result(key, call)
@@ -291,12 +320,12 @@ class File:
         The older form has the tool's own description there, the newer one what this very call is
         for."""
         extra: Body = {}
-        status, description = word(call.get("status")), word(call.get("description"))
+        status, description = as_text(call.get("status")), as_text(call.get("description"))
         if status and status != "success" and call.get("result") is None:
             extra["status"] = status
         given = call.get("args")
         if description and not (isinstance(given, dict) and description in given.values()):
-            mark = hash((word(call.get("name")), description))
+            mark = hash((as_text(call.get("name")), description))
             if mark not in self._described:
                 self._described.add(mark)
                 extra["description"] = description
@@ -304,36 +333,38 @@ class File:
 
     def _result(self, key: str, call: Body) -> None:
         """The result's own time is the call's timestamp: it was written when the call was done."""
-        parts = parts_in(call["result"])
-        answers = [found for part in parts if (found := answer_in(part)) is not None]
+        parts = list_content_parts(call["result"])
+        answers = [found for part in parts if (found := get_function_response(part)) is not None]
         # After a history snapshot a result may hold those of its siblings too.
         own = (found for found in answers if found.get("id") == call.get("id"))
         answer = next(own, answers[0] if answers else {})
-        output, failed = output_of(answer, [part for part in parts if answer_in(part) is None])
+        output, failed = unwrap_output(
+            answer, [part for part in parts if get_function_response(part) is None]
+        )
         if not answer and not parts:
             output = call["result"]
-        self.strand.answer(
+        self.strand.add_tool_result(
             key,
             output,
             ts=to_utc(call.get("timestamp")),
-            facts=facts_of(call.get("status"), failed),
+            facts=build_result_facts(call.get("status"), failed),
         )
 
     def _notice(self, level: str, message: Body, place: str) -> None:
         """What the client told the person; it never was in the talk."""
-        text = wire.prompt(self._parts(message.get("content"), place))
+        text = wire.build_content(self._parts(message.get("content"), place))
         data: Body = {"kind": "notice", "level": level, "text": text}
         if level == "error":
             data = {"kind": "error", "error": text}
         elif text == _CANCELLED:
             data = {"kind": "interrupted", "text": text}
-        self.strand.note(data, ts=to_utc(message.get("timestamp")))
+        self.strand.add_annotation(data, ts=to_utc(message.get("timestamp")))
 
 
 class _Spent:
     """What a message cost: told once, on its first event that is no thought."""
 
-    def __init__(self, strand: Strand, usage: Usage | None) -> None:
+    def __init__(self, strand: Thread, usage: Usage | None) -> None:
         self._strand = strand
         self.usage = usage
         self._thought: Event | None = None
@@ -350,18 +381,18 @@ class _Spent:
         if self.usage and self._thought is not None:
             self._strand.draft.set_usage(self._thought, self.usage)
         elif self.usage:
-            self._strand.note({"kind": "usage"}, ts=ts, usage=self.usage)
+            self._strand.add_annotation({"kind": "usage"}, ts=ts, usage=self.usage)
 
 
 def _is_client_made(parts: list[Body]) -> bool:
     """Whether the client says it: a text that begins as its own do."""
-    content = wire.prompt(parts)
+    content = wire.build_content(parts)
     return isinstance(content, str) and content.lstrip().startswith(_CLIENT_MADE)
 
 
 def _thought(thought: Body) -> str:
     return "\n\n".join(
-        text for name in ("subject", "description") if (text := word(thought.get(name)))
+        text for name in ("subject", "description") if (text := as_text(thought.get(name)))
     )
 
 
@@ -369,7 +400,7 @@ def _usage(tokens: Any) -> Usage | None:
     """Gemini counts thoughts apart from the answer, and what tools read apart from the prompt."""
     if not isinstance(tokens, dict):
         return None
-    return counts(
+    return build_usage(
         input_tokens=_sum(tokens, "input", "tool"),
         output_tokens=_sum(tokens, "output", "thoughts"),
         reasoning_tokens=tokens.get("thoughts"),

@@ -7,8 +7,8 @@ from typing import Any
 from open_token.agents.gemini_cli.messages import File
 from open_token.agents.gemini_cli.records import records
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import word
-from open_token.formats.shared.thread import Agent, Agents, Strand
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.thread import SubagentFile, SubagentWriter, Thread
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
@@ -25,20 +25,20 @@ class Session:
         self._draft = draft
         self._is_qwen = _is_qwen(source)
         client = draft.get_actor("system", "Qwen Code" if self._is_qwen else "Gemini CLI")
-        self._main = Strand(draft, client, _provider)
-        self._agents = Agents(self._run)
-        self._folders: dict[str, dict[str, Agent]] = {}
+        self._main = Thread(draft, client, _provider)
+        self._agents = SubagentWriter(self._run)
+        self._folders: dict[str, dict[str, SubagentFile]] = {}
         self._header: Body = {}
 
     def read(self) -> None:
         """Tell everything."""
         self._run(self._source, self._main)
-        session = word(self._header.get("sessionId"))
+        session = as_text(self._header.get("sessionId"))
         self._agents.finish(list(self._beside(session).values()) if session else [], self._main)
         conversation = self._draft.conversation
         if session:
             conversation["id"] = session
-        if title := word(self._header.get("summary")):
+        if title := as_text(self._header.get("summary")):
             conversation["title"] = title
         if started := to_utc(self._header.get("startTime")) or self._draft.first_ts:
             conversation["started_at"] = started
@@ -46,7 +46,7 @@ class Session:
         if not self._is_qwen:
             conversation["provider"] = "google"
 
-    def _run(self, source: Source, strand: Strand) -> None:
+    def _run(self, source: Source, strand: Thread) -> None:
         """Tell the records of a file."""
         file = File(strand, self._agent)
         if strand is self._main:
@@ -58,31 +58,35 @@ class Session:
     def _agent(self, file: File, agent_id: str, call: Body, key: str) -> None:
         """A call is about to be answered for which a subagent worked: what it did stands before
         that."""
-        session = word(file.header.get("sessionId"))
+        session = as_text(file.header.get("sessionId"))
         agent = self._beside(session).get(agent_id) if session else None
         if agent is None:
             return
         arguments = call.get("args")
         given = arguments if isinstance(arguments, dict) else {}
-        agent.kind = word(given.get("agent_name")) or word(call.get("name"))
-        reason = next((text for name in _REASONS if (text := word(given.get(name)))), None)
+        agent.kind = as_text(given.get("agent_name")) or as_text(call.get("name"))
+        reason = next((text for name in _REASONS if (text := as_text(given.get(name)))), None)
         agent.data = {"spawn_reason": reason} if reason else {}
         if agent.kind:
             agent.data |= {"tooling_scope": agent.kind, "subagent_type": agent.kind}
-        self._agents.tell(agent, file.strand, key)
+        self._agents.add(agent, file.strand, key)
 
-    def _beside(self, session: str) -> dict[str, Agent]:
+    def _beside(self, session: str) -> dict[str, SubagentFile]:
         """The subagents of a session by their ids."""
         found = self._folders.get(session)
         if found is None:
             found = self._folders[session] = {}
             up = "../" if self._header.get("kind") == "subagent" else ""
             for source in (
-                self._source.neighbours(f"{up}{session}/*.jsonl") if _ID.fullmatch(session) else []
+                self._source.find_siblings(f"{up}{session}/*.jsonl")
+                if _ID.fullmatch(session)
+                else []
             ):
                 header = next((record for record in source.sample if isinstance(record, dict)), {})
-                agent_id = word(header.get("sessionId")) or PurePath(source.name).stem
-                found[agent_id] = Agent(agent_id, source, started=to_utc(header.get("startTime")))
+                agent_id = as_text(header.get("sessionId")) or PurePath(source.name).stem
+                found[agent_id] = SubagentFile(
+                    agent_id, source, started=to_utc(header.get("startTime"))
+                )
         return found
 
 

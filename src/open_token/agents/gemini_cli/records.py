@@ -114,7 +114,7 @@ def _rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:
     lives: dict[str, int] = {}
     first_of: dict[int, int] = {}
     last_of: dict[int, int] = {}
-    for number, mark in source.records(_look, tell=False):
+    for number, mark in source.records(_look, is_preview=True):
         if isinstance(mark, dict):
             mark = _Mark(mark.get("id"), mark.get("$rewindTo"))
         if not isinstance(mark, _Mark):

@@ -3,7 +3,11 @@ anew, under new ids."""
 
 from typing import Any
 
-from open_token.formats.shared.gemini_tool_outputs import answer_in, call_in, parts_in
+from open_token.formats.shared.gemini_tool_outputs import (
+    get_function_call,
+    get_function_response,
+    list_content_parts,
+)
 from open_token.jsontools.nesting import encode_deep
 
 _CONTEXT = "<session_context>"
@@ -22,7 +26,9 @@ class History:
     def repeats(self, message: Body) -> bool:
         """Whether a message says nothing but what was told; if not, it is told from now on."""
         marks = [
-            mark for part in parts_in(message.get("content")) if (mark := _mark(part)) is not None
+            mark
+            for part in list_content_parts(message.get("content"))
+            if (mark := _mark(part)) is not None
         ]
         if self._told and marks and _begins(message):
             self.is_again = True
@@ -35,16 +41,16 @@ class History:
 
 
 def _begins(message: Body) -> bool:
-    first = next(iter(parts_in(message.get("content"))), {})
+    first = next(iter(list_content_parts(message.get("content"))), {})
     return str(first.get("text", "")).lstrip().startswith(_CONTEXT)
 
 
 def _mark(part: Body) -> int | None:
     """What a part is known by: its words, or its call; a thought, a result and the context are not
     looked at."""
-    if part.get("thought") is True or answer_in(part) is not None:
+    if part.get("thought") is True or get_function_response(part) is not None:
         return None
-    if (call := call_in(part)) is not None:
+    if (call := get_function_call(part)) is not None:
         return _called(call)
     text = part.get("text")
     if not isinstance(text, str):

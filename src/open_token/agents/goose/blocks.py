@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.formats.shared.fields import Record, record_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Usage
@@ -48,10 +48,10 @@ def block_of(block: Any) -> Any:
     rest = {key: value for key, value in block.items() if key not in ("type", "data", "mimeType")}
     if kind in ("image", "audio", "document") and isinstance(data, str):
         known = "file" if kind == "document" else str(kind)
-        return build_media_block(word_in(block, "mimeType"), data, known) | rest
-    resource = record_in(block, "resource")
+        return build_media_block(get_text(block, "mimeType"), data, known) | rest
+    resource = get_dict(block, "resource")
     if kind == "resource" and isinstance(resource.get("blob"), str):
-        return build_media_block(word_in(resource, "mimeType"), resource["blob"], "file") | {
+        return build_media_block(get_text(resource, "mimeType"), resource["blob"], "file") | {
             "uri": resource.get("uri")
         }
     if kind == "image" and isinstance(block.get("url"), str):
@@ -61,7 +61,7 @@ def block_of(block: Any) -> Any:
     return block
 
 
-def _unwrapped(block: Record) -> Record:
+def _unwrapped(block: JsonObject) -> JsonObject:
     """Before 1.0 the kind was the only key: {"Text": {...}}, {"Image": {...}}."""
     if len(block) == 1:
         name, inside = next(iter(block.items()))
@@ -82,7 +82,7 @@ def said(blocks: list[Any]) -> str | list[Any]:
     return made
 
 
-def output_of(result: Any) -> tuple[Any, Record, bool]:
+def output_of(result: Any) -> tuple[Any, JsonObject, bool]:
     """What a tool gave back, the facts beside it, and whether there is a copy in another form that
     is left out."""
     if type(result) is not dict:
@@ -91,7 +91,7 @@ def output_of(result: Any) -> tuple[Any, Record, bool]:
         error = result.get("error")
         return error if isinstance(error, str) else [error], {"is_error": True}, False
     value = result.get("value")
-    facts: Record = {}
+    facts: JsonObject = {}
     copied = False
     if type(value) is dict:
         if value.get("isError") is True or value.get("is_error") is True:

@@ -5,8 +5,9 @@ from typing import Any
 
 from open_token.agents.goose.blocks import moment, output_of, said, usage_of
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
-from open_token.formats.shared.providers import Providers
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import ProviderTracker
 from open_token.model.document import Event, Visibility
 
 CLIENT = "Goose"
@@ -27,7 +28,7 @@ class Talk:
         self._visibility: Visibility = "internal" if span else "public"
         self.provider: str | None = None
         self.model: str | None = None
-        self.providers = Providers()
+        self.providers = ProviderTracker()
         self._nameless: deque[str] = deque()
         """Calls without an id, oldest first: before 1.0 only results had one."""
         self._actor = ""
@@ -45,15 +46,15 @@ class Talk:
         """Goose itself."""
         return self.draft.get_actor("system", CLIENT)
 
-    def tell(self, message: Record, place: str) -> None:
+    def tell(self, message: JsonObject, place: str) -> None:
         """One message."""
         role, content, metadata = (
             message.get("role"),
             message.get("content"),
-            record_in(message, "metadata"),
+            get_dict(message, "metadata"),
         )
         self._place, self._last, self._told, self.calls = place, None, None, []
-        self._message_id = word_in(message, "id")
+        self._message_id = get_text(message, "id")
         ts = moment(message.get("created"))
         if role not in ("user", "assistant") or not isinstance(content, list):
             self.draft.note_omission(
@@ -75,18 +76,18 @@ class Talk:
         self._say(held, role, metadata, ts)
         self._beside(metadata, ts, self.draft.count > before)
 
-    def _speak(self, metadata: Record) -> None:
+    def _speak(self, metadata: JsonObject) -> None:
         """Who answers: the model that a message names, else the session's."""
-        inference = record_in(metadata, "inference")
+        inference = get_dict(metadata, "inference")
         model = (
-            word_in(inference, "resolvedModel")
-            or word_in(inference, "requestedModel")
+            get_text(inference, "resolvedModel")
+            or get_text(inference, "requestedModel")
             or self.model
         )
-        provider = self.providers.meet(word_in(inference, "provider") or self.provider, model)
+        provider = self.providers.add_model(get_text(inference, "provider") or self.provider, model)
         self._actor = self.draft.get_actor("model", self._name, provider=provider, model=model)
 
-    def _say(self, blocks: list[Any], role: str, metadata: Record, ts: str | None) -> None:
+    def _say(self, blocks: list[Any], role: str, metadata: JsonObject, ts: str | None) -> None:
         if not blocks:
             return
         for hidden, part in _by_audience(blocks, metadata.get("userVisible") is False):
@@ -114,39 +115,48 @@ class Talk:
             self._result(block, ts)
         elif kind in ("thinking", "reasoning"):
             self._think(
-                word_in(block, "thinking") or word_in(block, "text"),
-                word_in(block, "signature"),
+                get_text(block, "thinking") or get_text(block, "text"),
+                get_text(block, "signature"),
                 ts,
             )
         elif kind == "redactedThinking":
             self._think(None, "sealed", ts)
         elif kind == "systemNotification":
-            facts = {"subtype": name_of(block.get("notificationType")), "text": block.get("msg")}
-            self._note({"kind": "notice", **facts, **kept(block, "data")}, ts)
+            facts = {
+                "subtype": format_kind(block.get("notificationType")),
+                "text": block.get("msg"),
+            }
+            self._note({"kind": "notice", **facts, **pick_fields(block, "data")}, ts)
         elif kind == "toolConfirmationRequest":
             names = ("id", "toolName", "arguments", "prompt")
             self._note(
-                {"kind": "action_required", "action": "toolConfirmation", **kept(block, *names)}, ts
+                {
+                    "kind": "action_required",
+                    "action": "toolConfirmation",
+                    **pick_fields(block, *names),
+                },
+                ts,
             )
         elif kind == "actionRequired":
-            data = record_in(block, "data")
+            data = get_dict(block, "data")
             facts = {
                 name: value
                 for name, value in data.items()
                 if name not in ("actionType", "kind", "action")
             }
             self._note(
-                {"kind": "action_required", "action": name_of(data.get("actionType")), **facts}, ts
+                {"kind": "action_required", "action": format_kind(data.get("actionType")), **facts},
+                ts,
             )
         elif kind == "error":
-            facts = {"error_kind": name_of(block.get("kind")), "message": block.get("message")}
+            facts = {"error_kind": format_kind(block.get("kind")), "message": block.get("message")}
             self._note({"kind": "error", **facts}, ts)
         elif kind in _SHORTENED:
             self._note({"kind": "compaction", "subtype": kind, "text": block.get("msg")}, ts)
         else:
-            self.draft.note_omission("unknown-part", self._place, f"part {name_of(kind)}")
+            self.draft.note_omission("unknown-part", self._place, f"part {format_kind(kind)}")
 
-    def _note(self, data: Record, ts: str | None, parent: Event | None = None) -> None:
+    def _note(self, data: JsonObject, ts: str | None, parent: Event | None = None) -> None:
         self.draft.add_annotation(data, actor=self.client, parent=parent, ts=ts, span=self.span)
 
     def _think(self, words: str | None, seal: str | None, ts: str | None) -> None:
@@ -161,14 +171,14 @@ class Talk:
             self._speak({})
         return self._actor
 
-    def _call(self, block: Record, ts: str | None) -> None:
+    def _call(self, block: JsonObject, ts: str | None) -> None:
         """A call; one that the model got wrong has an error in the place of a name."""
-        call = record_in(block, "toolCall")
-        value = record_in(call, "value") if call else block
-        tool = word_in(value, "name") or word_in(value, "tool_name")
+        call = get_dict(block, "toolCall")
+        value = get_dict(call, "value") if call else block
+        tool = get_text(value, "name") or get_text(value, "tool_name")
         arguments = value.get("arguments")
         extra = {"error": call["error"]} if call.get("error") is not None else None
-        native = word_in(block, "id")
+        native = get_text(block, "id")
         key = self.draft.add_tool_call(
             native,
             tool or "tool",
@@ -184,8 +194,8 @@ class Talk:
         if native is None:
             self._nameless.append(key)
 
-    def _result(self, block: Record, ts: str | None) -> None:
-        native = word_in(block, "id")
+    def _result(self, block: JsonObject, ts: str | None) -> None:
+        native = get_text(block, "id")
         output, facts, copied = output_of(block.get("toolResult", block.get("tool_result")))
         key = native
         if self._nameless and (native is None or not self.draft.is_call_open(native)):
@@ -197,9 +207,9 @@ class Talk:
             )
         self.draft.add_tool_result(key, output, ts=ts, span=self.span, facts=facts)
 
-    def _beside(self, metadata: Record, ts: str | None, told: bool) -> None:
+    def _beside(self, metadata: JsonObject, ts: str | None, told: bool) -> None:
         """What is known of a message beside its words."""
-        usage, spent = usage_of(metadata.get("usage")), record_in(metadata, "usage")
+        usage, spent = usage_of(metadata.get("usage")), get_dict(metadata, "usage")
         if usage and self._last:
             self.draft.set_usage(self._last, usage)
         elif usage:
@@ -234,7 +244,7 @@ def _by_audience(blocks: list[Any], hidden: bool) -> list[tuple[bool, list[Any]]
     """Blocks in runs of what the person sees and what only the model does."""
     runs: list[tuple[bool, list[Any]]] = []
     for block in blocks:
-        audience = record_in(block, "annotations").get("audience")
+        audience = get_dict(block, "annotations").get("audience")
         apart = hidden or (isinstance(audience, list) and "user" not in audience)
         if runs and runs[-1][0] == apart:
             runs[-1][1].append(_plain(block))
@@ -245,6 +255,6 @@ def _by_audience(blocks: list[Any], hidden: bool) -> list[tuple[bool, list[Any]]
 
 def _plain(block: Any) -> Any:
     """A block without what it says of its audience, which its visibility tells."""
-    if type(block) is not dict or record_in(block, "annotations").keys() - {"audience", "priority"}:
+    if type(block) is not dict or get_dict(block, "annotations").keys() - {"audience", "priority"}:
         return block
     return {key: value for key, value in block.items() if key != "annotations"}

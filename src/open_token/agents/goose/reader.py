@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 from open_token.agents.goose.blocks import moment, parsed
 from open_token.agents.goose.messages import Talk
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import Record, name_of, record_in, word_in
-from open_token.formats.shared.session_lineage import Lineage
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.session_tree import SessionTree
 from open_token.model.document import Found
-from open_token.sources.containers import quoted
+from open_token.sources.containers import quote_identifier
 from open_token.sources.source import Source
 
 _COLUMNS = (
@@ -43,7 +44,7 @@ _FILE_NAME = re.compile(r"\d{8}_\d{1,9}")
 _DEEPEST = 16
 _NOBODY = "(nobody)"
 """Whose a setting is: no conversation has this id."""
-_known: WeakKeyDictionary[Source, tuple[dict[str, Record], Lineage]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Source, tuple[dict[str, JsonObject], SessionTree]] = WeakKeyDictionary()
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -56,7 +57,7 @@ def read(source: Source, draft: Draft) -> None:
         return
     records = source.records()
     number, value = next(records, (0, None))
-    first: Record = value if type(value) is dict else {}
+    first: JsonObject = value if type(value) is dict else {}
     if isinstance(first.get("conversation"), list):
         _tell(
             draft,
@@ -87,7 +88,7 @@ def _id_in_name(source: Source) -> str | None:
     return stem if source.path is not None and _FILE_NAME.fullmatch(stem) else None
 
 
-def _tell(draft: Draft, info: Record, messages: Iterator[tuple[str, Any]]) -> None:
+def _tell(draft: Draft, info: JsonObject, messages: Iterator[tuple[str, Any]]) -> None:
     talk = Talk(draft, asker=draft.get_actor("human", "user"))
     _frame(talk, info)
     for place, message in messages:
@@ -96,26 +97,26 @@ def _tell(draft: Draft, info: Record, messages: Iterator[tuple[str, Any]]) -> No
         else:
             draft.note_omission("skipped-record", place, "a message that is no object")
     _totals(talk, info)
-    talk.providers.settle(draft.conversation)
+    talk.providers.set_provider(draft.conversation)
 
 
-def _frame(talk: Talk, info: Record) -> None:
+def _frame(talk: Talk, info: JsonObject) -> None:
     """The facts about the whole, and where it ran."""
     draft = talk.draft
-    model = record_in(info, "model_config")
-    talk.provider, talk.model = word_in(info, "provider_name"), word_in(model, "model_name")
+    model = get_dict(info, "model_config")
+    talk.provider, talk.model = get_text(info, "provider_name"), get_text(model, "model_name")
     if talk.span is None:
         named = {
-            "id": word_in(info, "id"),
-            "title": word_in(info, "name") or word_in(info, "description"),
+            "id": get_text(info, "id"),
+            "title": get_text(info, "name") or get_text(info, "description"),
             "started_at": moment(info.get("created_at")),
         }
         draft.conversation |= {name: value for name, value in named.items() if value}  # type: ignore[typeddict-item]
-    facts = {told: info[name] for name, told in _CONTEXT.items() if word_in(info, name)}
+    facts = {told: info[name] for name, told in _CONTEXT.items() if get_text(info, name)}
     if facts:
         draft.add_annotation({"kind": "context", **facts}, actor=talk.client, span=talk.span)
-    recipe = record_in(info, "recipe")
-    if instructions := word_in(recipe, "instructions"):
+    recipe = get_dict(info, "recipe")
+    if instructions := get_text(recipe, "instructions"):
         draft.add_message("system", instructions, talk.client, span=talk.span)
     if recipe.keys() - {"instructions"}:
         draft.note_omission("recipe", "the session", "a recipe but for its instructions")
@@ -123,7 +124,7 @@ def _frame(talk: Talk, info: Record) -> None:
         draft.note_omission("bookkeeping", "the session", "the state of extensions")
 
 
-def _totals(talk: Talk, info: Record) -> None:
+def _totals(talk: Talk, info: JsonObject) -> None:
     """The counts of the whole session; they are the sum of the messages' and belong to none of
     them."""
     spent = {
@@ -134,7 +135,7 @@ def _totals(talk: Talk, info: Record) -> None:
     for name in ("usage", "accumulated_usage"):
         counts = {
             key: value
-            for key, value in record_in(info, name).items()
+            for key, value in get_dict(info, name).items()
             if type(value) in (int, float) and value
         }
         if counts:
@@ -156,13 +157,13 @@ def list_conversations(source: Source) -> list[Found]:
     return [_found(name, sessions[name], counts) for name in lineage.roots]
 
 
-def _found(name: str, info: Record, counts: dict[Any, Any]) -> Found:
+def _found(name: str, info: JsonObject, counts: dict[Any, Any]) -> Found:
     return Found(
         name,
-        title=word_in(info, "name") or word_in(info, "description"),
+        title=get_text(info, "name") or get_text(info, "description"),
         started_at=moment(info.get("created_at")),
         updated_at=moment(info.get("updated_at")),
-        cwd=word_in(info, "working_dir"),
+        cwd=get_text(info, "working_dir"),
         messages=counts.get(name, 0),
     )
 
@@ -173,24 +174,24 @@ def find_owner(source: Source, at: str, value: Any) -> str | None:
     if source.shape != "sqlite":
         return None  # a file is one conversation
     name = value.get("id") if at == "sessions" else value.get("session_id")
-    return _opened(source)[1].root_of(name) if isinstance(name, str) else _NOBODY
+    return _opened(source)[1].find_root(name) if isinstance(name, str) else _NOBODY
 
 
-def _opened(source: Source) -> tuple[dict[str, Record], Lineage]:
+def _opened(source: Source) -> tuple[dict[str, JsonObject], SessionTree]:
     if source not in _known:
         sessions = _sessions(source)
-        _known[source] = sessions, Lineage(sessions, "parent_session_id")
+        _known[source] = sessions, SessionTree(sessions, "parent_session_id")
     return _known[source]
 
 
-def _sessions(source: Source) -> dict[str, Record]:
+def _sessions(source: Source) -> dict[str, JsonObject]:
     """Every session of a database, in the order in which they were made; columns came with the
     versions."""
     columns = [name for name in _COLUMNS if name in source.tables.get("sessions", ())]
     if "id" not in columns:
         return {}
     order = "created_at, id" if "created_at" in columns else "id"
-    found: dict[str, Record] = {}
+    found: dict[str, JsonObject] = {}
     for row in source.rows(f"SELECT {', '.join(columns)} FROM sessions ORDER BY {order}"):
         info = {name: value for name, value in zip(columns, row, strict=True) if value is not None}
         for name in ("recipe", "model_config"):
@@ -204,7 +205,7 @@ class _Database:
     """Tells a session of a database, and inside it those it delegated to."""
 
     def __init__(
-        self, source: Source, draft: Draft, sessions: dict[str, Record], lineage: Lineage
+        self, source: Source, draft: Draft, sessions: dict[str, JsonObject], lineage: SessionTree
     ) -> None:
         self._source = source
         self._draft = draft
@@ -215,7 +216,7 @@ class _Database:
         """The session that is the conversation."""
         talk = Talk(self._draft, asker=self._draft.get_actor("human", "user"))
         self._session(talk, name, 0)
-        talk.providers.settle(self._draft.conversation)
+        talk.providers.set_provider(self._draft.conversation)
 
     def _session(self, talk: Talk, name: str, depth: int) -> None:
         info = self._sessions[name]
@@ -241,19 +242,19 @@ class _Database:
         for table, columns in self._source.tables.items():
             if "session_id" in columns and table not in _TOLD_TABLES:
                 rows = self._source.rows(
-                    f"SELECT count(*) FROM {quoted(table)} WHERE session_id = ?", (name,)
+                    f"SELECT count(*) FROM {quote_identifier(table)} WHERE session_id = ?", (name,)
                 )
                 for _ in range(next(rows, (0,))[0]):
                     self._draft.note_omission(
-                        "other-table", place, f"a row of the table {name_of(table)}"
+                        "other-table", place, f"a row of the table {format_kind(table)}"
                     )
 
     def _delegated(self, name: str) -> dict[str, list[str]]:
         """The sessions that one delegated to, by the message in which it did."""
         found: dict[str, list[str]] = {}
-        for child in self._lineage.children(name):
+        for child in self._lineage.get_children(name):
             delegation = parsed(self._sessions[child].get("parent_delegation"))
-            found.setdefault(word_in(delegation, "parent_delegate_message_id") or "", []).append(
+            found.setdefault(get_text(delegation, "parent_delegate_message_id") or "", []).append(
                 child
             )
         return found
@@ -267,9 +268,9 @@ class _Database:
                 "what a subagent did is left out (subagents=none)",
             )
             return
-        model = word_in(record_in(info, "model_config"), "model_name")
-        about = {"spawn_reason": word_in(info, "name"), "model": model}
-        data: Record = {
+        model = get_text(get_dict(info, "model_config"), "model_name")
+        about = {"spawn_reason": get_text(info, "name"), "model": model}
+        data: JsonObject = {
             "kind": "subagent",
             **{key: value for key, value in about.items() if value},
             "session_id": name,
@@ -285,7 +286,7 @@ class _Database:
             self._session(inner, name, depth + 1)
         draft.end_span(span, ts=moment(info.get("updated_at")), call=call)
 
-    def _messages(self, session_id: str) -> Iterator[Record]:
+    def _messages(self, session_id: str) -> Iterator[JsonObject]:
         """The messages in the order in which Goose itself reads them; one version kept some in
         threads."""
         told = False

@@ -7,8 +7,9 @@ from typing import Any
 
 from open_token.agents.grok_cli.session_files import Run, summary, updates
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
@@ -29,11 +30,11 @@ class Session:
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._strand = Strand(draft, draft.get_actor("system", "Grok CLI"), _provider)
+        self._strand = Thread(draft, draft.get_actor("system", "Grok CLI"), _provider)
         self._beside = summary(source, draft)
         beside = updates(source, draft)
         self._runs, self._spent = beside.runs, beside.spent
-        self._model = word(self._beside.get("current_model_id"))
+        self._model = as_text(self._beside.get("current_model_id"))
         self._settings: Body = {}
         self._searched: set[str] = set()
         self._held: list[tuple[Body, str]] = []
@@ -48,7 +49,7 @@ class Session:
                 self._held.append((record, f"line {number}"))
                 continue
             if kind == "assistant":
-                self._model = word(record.get("model_id")) or self._model
+                self._model = as_text(record.get("model_id")) or self._model
             self._flush()
             self._record(record, f"line {number}")
         self._flush()
@@ -60,7 +61,7 @@ class Session:
             if type(prompt) is int and number >= prompt:
                 break
             for usage, ts in self._spent.pop(number):
-                self._strand.note({"kind": "turn_usage"}, ts=ts, usage=usage)
+                self._strand.add_annotation({"kind": "turn_usage"}, ts=ts, usage=usage)
 
     def _flush(self) -> None:
         """Tell what waited for the answer behind it, which alone names the model."""
@@ -79,49 +80,51 @@ class Session:
             if len(parts) > 1 and parts[-1] == _FILE and _UUID.fullmatch(parts[-2])
             else None
         )
-        if name := word(info.get("id")) or folder:
+        if name := as_text(info.get("id")) or folder:
             conversation["id"] = name
-        if title := word(beside.get("generated_title")) or word(beside.get("session_summary")):
+        if title := as_text(beside.get("generated_title")) or as_text(
+            beside.get("session_summary")
+        ):
             conversation["title"] = title
         if started := to_utc(beside.get("created_at")):
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
         conversation["provider"] = "other"
-        facts = kept(info, "cwd") | kept(
+        facts = pick_fields(info, "cwd") | pick_fields(
             beside, "head_branch", "parent_session_id", "session_kind", "git_root_dir"
         )
         if facts:
-            self._strand.note({"kind": "context", **facts})
+            self._strand.add_annotation({"kind": "context", **facts})
 
     def _record(self, record: Any, place: str) -> None:
         kind = record.get("type") if isinstance(record, dict) else None
         if kind in ("system", "user", "tool_result") and "content" not in record:
-            self._strand.skip("no-content", place, f"type {kind} without content")
+            self._strand.note_omission("no-content", place, f"type {kind} without content")
         if kind == "system":
             if (said := _content(record.get("content"))) != "":
-                self._strand.say("system", said, self._strand.client)
+                self._strand.add_message("system", said, self._strand.client)
         elif kind == "user":
             self._user(record)
         elif kind == "assistant":
             self._assistant(record, place)
         elif kind == "reasoning":
-            self._strand.speak(self._model)
+            self._strand.set_model(self._model)
             self._reason(record, place)
         elif kind == "tool_result":
             self._result(record)
         elif kind == "backend_tool_call":
-            self._strand.speak(self._model)
+            self._strand.set_model(self._model)
             self._search(record.get("kind"), place)
         else:
-            self._strand.skip("skipped-record", place, f"type {name_of(kind)}")
+            self._strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
 
     def _user(self, record: Body) -> None:
         """A message in the user's place: typed, when it has no other reason to be there."""
-        strand, reason = self._strand, word(record.get("synthetic_reason"))
+        strand, reason = self._strand, as_text(record.get("synthetic_reason"))
         if "prompt_index" in record and type(prompt := record["prompt_index"]) is int:
             self._end_turns(prompt)
-        if interrupted := word(record.get("prior_turn_interrupt")):
-            strand.note({"kind": "interrupted", "reason": interrupted})
+        if interrupted := as_text(record.get("prior_turn_interrupt")):
+            strand.add_annotation({"kind": "interrupted", "reason": interrupted})
         said = _content(record.get("content"))
         put_in = (
             isinstance(said, str)
@@ -129,13 +132,15 @@ class Session:
             and said.lstrip().startswith(_PUT_IN)
         )
         if (reason and reason not in _PERSON) or put_in:
-            event = strand.put_in(said)
+            event = strand.add_injected_message(said)
             if reason == "compaction_meta":
-                strand.note({"kind": "compaction_summary"}, parent=event)
+                strand.add_annotation({"kind": "compaction_summary"}, parent=event)
         elif isinstance(said, str):
             self._typed(said)
         elif said:
-            strand.say("user", [_typed_block(block) for block in said], strand.asker())
+            strand.add_message(
+                "user", [_typed_block(block) for block in said], strand.get_user_actor()
+            )
 
     def _typed(self, text: str) -> None:
         """What was typed, and what Grok put around it."""
@@ -144,22 +149,22 @@ class Session:
             (text[: found.start()], found[1], text[found.end() :]) if found else ("", text, "")
         )
         if before.strip():
-            self._strand.put_in(before)
+            self._strand.add_injected_message(before)
         if typed:
-            self._strand.say("user", typed, self._strand.asker())
+            self._strand.add_message("user", typed, self._strand.get_user_actor())
         if behind.strip():
-            self._strand.put_in(behind)
+            self._strand.add_injected_message(behind)
 
     def _assistant(self, record: Body, place: str) -> None:
         strand = self._strand
-        strand.speak(self._model)
-        settings = kept(record, "reasoning_effort")
+        strand.set_model(self._model)
+        settings = pick_fields(record, "reasoning_effort")
         if settings and settings != self._settings:
             self._settings = settings
-            strand.note({"kind": "context", **settings})
+            strand.add_annotation({"kind": "context", **settings})
         self._inside(record, place)
         if (said := _content(record.get("content"))) != "":
-            strand.say("assistant", said, strand.speaker)
+            strand.add_message("assistant", said, strand.model_actor)
         calls = record.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict) and (
@@ -167,7 +172,7 @@ class Session:
             ):
                 self._call(call, place)
             else:
-                strand.skip("unknown-part", place, "a call without an id and a name")
+                strand.note_omission("unknown-part", place, "a call without an id and a name")
 
     def _inside(self, record: Body, place: str) -> None:
         """Reasoning and searches that older records hold inside the answer."""
@@ -176,8 +181,8 @@ class Session:
             held.get("text") if isinstance(held, dict) else None,
             record.get("reasoning_content"),
         ):
-            if word(words):
-                self._strand.think(words)
+            if as_text(words):
+                self._strand.add_reasoning(words)
         items = record.get("raw_output")
         for item in items if isinstance(items, list) else ():
             kind = item.get("type") if isinstance(item, dict) else None
@@ -186,49 +191,49 @@ class Session:
             elif (
                 isinstance(kind, str)
                 and kind.endswith("_call")
-                and word(item.get("id")) not in self._searched
+                and as_text(item.get("id")) not in self._searched
             ):
                 self._search({"tool_type": kind.removesuffix("_call"), **item}, place)
             elif kind not in _TOLD and not (isinstance(kind, str) and kind.endswith("_call")):
-                self._strand.skip("unknown-part", place, f"item {name_of(kind)}")
+                self._strand.note_omission("unknown-part", place, f"item {format_kind(kind)}")
 
     def _reason(self, record: Body, place: str) -> None:
         """Reasoning: its words, the summary of them, or the mark that it is sealed."""
         full, short = _texts(record.get("content")), _texts(record.get("summary"))
         for words in full or short:
-            self._strand.think(words, summary=not full)
+            self._strand.add_reasoning(words, summary=not full)
         if not full and not short:
-            self._strand.think(None)
+            self._strand.add_reasoning(None)
         parts = record.get("content") if full else record.get("summary") or record.get("content")
         if parts and len(full or short) < (len(parts) if isinstance(parts, list) else 1):
-            self._strand.skip("empty-reasoning", place, "reasoning without words")
+            self._strand.note_omission("empty-reasoning", place, "reasoning without words")
 
     def _call(self, call: Body, place: str) -> None:
-        native, function = word(call.get("id")), call.get("function")
+        native, function = as_text(call.get("id")), call.get("function")
         named = function if isinstance(function, dict) else call
         run = self._runs.get(native or "", Run())
-        tool = word(named.get("name")) or "tool"
-        self._strand.call(
-            native, tool, arguments(named.get("arguments")), ts=run.called, group=place
+        tool = as_text(named.get("name")) or "tool"
+        self._strand.add_tool_call(
+            native, tool, parse_arguments(named.get("arguments")), ts=run.called, group=place
         )
 
     def _result(self, record: Body) -> None:
-        native, output = word(record.get("tool_call_id")), _content(record.get("content"))
+        native, output = as_text(record.get("tool_call_id")), _content(record.get("content"))
         run = self._runs.get(native or "", Run())
         images = record.get("images")
         if isinstance(images, list) and images:
             first = [{"type": "text", "text": output}] if isinstance(output, str) else output
             output = [*(first if output != "" else []), *(_block(image) for image in images)]
         facts = {"is_error": True} if run.status == "failed" else None
-        self._strand.answer(native, output, ts=run.ended, facts=facts)
+        self._strand.add_tool_result(native, output, ts=run.ended, facts=facts)
 
     def _search(self, kind: Any, place: str) -> None:
         """A tool that ran at the provider: what it was asked and, where that is told, what it
         found."""
         if not isinstance(kind, dict):
-            self._strand.skip("skipped-record", place, "type backend_tool_call")
+            self._strand.note_omission("skipped-record", place, "type backend_tool_call")
             return
-        native, action = word(kind.get("id")), kind.get("action")
+        native, action = as_text(kind.get("id")), kind.get("action")
         self._searched.add(native or "")
         asked = dict(action) if isinstance(action, dict) else {}
         asked |= {
@@ -237,16 +242,16 @@ class Session:
             if name in ("input", "code", "arguments", "query")
         }
         found = {name: asked.pop(name) for name in ("sources", "results") if name in asked}
-        found |= kept(kind, "output", "outputs", "results", "sources")
+        found |= pick_fields(kind, "output", "outputs", "results", "sources")
         tool, extra = (
-            word(kind.get("tool_type")) or "backend_tool",
+            as_text(kind.get("tool_type")) or "backend_tool",
             {"native_type": "backend_tool_call"},
         )
-        if (status := word(kind.get("status"))) and status != "completed":
+        if (status := as_text(kind.get("status"))) and status != "completed":
             extra["status"] = status
-        key = self._strand.call(native, tool, asked, group=place, extra=extra)
+        key = self._strand.add_tool_call(native, tool, asked, group=place, extra=extra)
         if found:
-            self._strand.answer(key, found)
+            self._strand.add_tool_result(key, found)
 
 
 def _texts(value: Any) -> list[str]:

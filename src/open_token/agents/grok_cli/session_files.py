@@ -6,8 +6,8 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
 from open_token.sources.source import Source
@@ -40,7 +40,7 @@ class Updates:
 
 def summary(source: Source, draft: Draft) -> Body:
     """The session's own facts; empty when there are none."""
-    beside = source.neighbour("summary.json")
+    beside = source.open_sibling("summary.json")
     try:
         found = beside.document if beside else None
     except InputError:
@@ -51,7 +51,7 @@ def summary(source: Source, draft: Draft) -> Body:
 
 def updates(source: Source, draft: Draft) -> Updates:
     """The log of updates, where there is one."""
-    beside = source.neighbour("updates.jsonl")
+    beside = source.open_sibling("updates.jsonl")
     found = Updates()
     try:
         for number, record in beside.records() if beside else ():
@@ -73,8 +73,8 @@ def _take(found: Updates, record: Any) -> bool:
     meta, kind = params.get("_meta"), update.get("sessionUpdate")
     exact = meta.get("agentTimestampMs") if isinstance(meta, dict) else None
     ts = from_epoch(exact, 0.001) or from_epoch(record.get("timestamp"))
-    if call := word(update.get("toolCallId")):
-        _run(found.runs.setdefault(call, Run()), kind, word(update.get("status")), ts)
+    if call := as_text(update.get("toolCallId")):
+        _run(found.runs.setdefault(call, Run()), kind, as_text(update.get("status")), ts)
     elif kind == "user_message_chunk":
         about = update.get("_meta")
         index = about.get("promptIndex") if isinstance(about, dict) else None
@@ -94,7 +94,7 @@ def _run(run: Run, kind: Any, status: str | None, ts: str | None) -> None:
 def _usage(usage: Any) -> Usage | None:
     """The figures of a turn, since 1.0.41 at the latest; its input counts what was cached."""
     found = usage if isinstance(usage, dict) else {}
-    return counts(
+    return build_usage(
         input_tokens=found.get("inputTokens"),
         output_tokens=found.get("outputTokens"),
         reasoning_tokens=found.get("reasoningTokens"),

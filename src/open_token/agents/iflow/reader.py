@@ -8,16 +8,22 @@ import msgspec
 from open_token.agents.claude_code.user_text import pieces
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
-    THOUGHTS,
-    content_of,
-    kind_of,
-    text_of,
-    usage_of,
+    THINKING_TYPES,
+    get_block_type,
+    get_plain_text,
+    parse_content,
+    parse_usage,
 )
-from open_token.formats.shared.anthropic_blocks import output_of as blocks_of
-from open_token.formats.shared.gemini_tool_outputs import answer_in, facts_of, output_of, parts_in
-from open_token.formats.shared.responses_content import name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.anthropic_blocks import parse_output as blocks_of
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.gemini_tool_outputs import (
+    build_result_facts,
+    get_function_response,
+    list_content_parts,
+    unwrap_output,
+)
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
@@ -37,7 +43,7 @@ class Session:
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._strand = Strand(draft, draft.get_actor("system", "iFlow CLI"), _provider)
+        self._strand = Thread(draft, draft.get_actor("system", "iFlow CLI"), _provider)
         self._context: Body = {}
         self._seen: tuple[Any, ...] = ()
         self._calls: dict[str, int] = {}
@@ -70,12 +76,14 @@ class Session:
             to_utc(record.get("timestamp")),
         )
         if kind not in ("user", "assistant") or not isinstance(message, dict):
-            self._draft.note_omission("skipped-record", place, f"type {name_of(kind)}")
+            self._draft.note_omission("skipped-record", place, f"type {format_kind(kind)}")
             return
         self._meet(record, ts)
         content = message.get("content")
         if content is None:
-            self._draft.note_omission("no-content", place, f"type {name_of(kind)} without content")
+            self._draft.note_omission(
+                "no-content", place, f"type {format_kind(kind)} without content"
+            )
         blocks = content if isinstance(content, list) else [] if content is None else [content]
         if kind == "user":
             self._burst = (None, set())
@@ -94,10 +102,12 @@ class Session:
         if seen == self._seen:
             return
         self._seen = seen
-        facts = {name: value for key, name in _CONTEXT.items() if (value := word(record.get(key)))}
+        facts = {
+            name: value for key, name in _CONTEXT.items() if (value := as_text(record.get(key)))
+        }
         if not facts.items() <= self._context.items():
             self._context |= facts
-            self._strand.note({"kind": "context", **facts}, ts=ts)
+            self._strand.add_annotation({"kind": "context", **facts}, ts=ts)
 
     def _assistant(
         self, record: Body, message: Body, blocks: list[Any], ts: str | None, place: str
@@ -105,7 +115,7 @@ class Session:
         """A snapshot of what the model is saying; its siblings in the same burst repeat parts of
         it."""
         strand = self._strand
-        strand.speak(message.get("model"))
+        strand.set_model(message.get("model"))
         parent = record.get("parentUuid")
         if self._burst[0] != parent:
             self._burst, self._spent = (parent, set()), None
@@ -113,8 +123,8 @@ class Session:
         usage, self._spent = (None if usage == self._spent else usage), usage
         thought = None
         for block in blocks:
-            if kind_of(block) in THOUGHTS:
-                event = strand.think(word(block.get("thinking")), ts=ts)
+            if get_block_type(block) in THINKING_TYPES:
+                event = strand.add_reasoning(as_text(block.get("thinking")), ts=ts)
                 thought = thought or event
                 continue
             before = self._draft.count
@@ -123,29 +133,31 @@ class Session:
         if usage and thought is not None:
             self._draft.set_usage(thought, usage)
         elif usage:
-            strand.note({"kind": "usage"}, ts=ts, usage=usage)
+            strand.add_annotation({"kind": "usage"}, ts=ts, usage=usage)
 
     def _block(
         self, block: Any, ts: str | None, usage: Usage | None, group: str, place: str
     ) -> None:
         strand = self._strand
-        if kind_of(block) == "tool_use":
+        if get_block_type(block) == "tool_use":
             self._call(block, ts, usage, group, place)
             return
-        words = block if isinstance(block, str) else text_of(block)
+        words = block if isinstance(block, str) else get_plain_text(block)
         if words is not None and words in self._burst[1]:
             self._draft.note_omission(
                 "repeated-text", place, "words that an earlier snapshot of the same answer has"
             )
         elif words != "":
             self._burst[1].add(words or "")
-            strand.say("assistant", content_of([block]), strand.speaker, ts=ts, usage=usage)
+            strand.add_message(
+                "assistant", parse_content([block]), strand.model_actor, ts=ts, usage=usage
+            )
 
     def _call(
         self, block: Body, ts: str | None, usage: Usage | None, group: str, place: str
     ) -> None:
         """A call, told when its id is first seen."""
-        native, given = word(block.get("id")), block.get("input")
+        native, given = as_text(block.get("id")), block.get("input")
         mark = _mark(given)
         if native and native in self._calls:
             if self._calls[native] != mark:
@@ -155,8 +167,8 @@ class Session:
             return
         if native:
             self._calls[native] = mark
-        tool = word(block.get("name")) or "tool"
-        self._strand.call(
+        tool = as_text(block.get("name")) or "tool"
+        self._strand.add_tool_call(
             native, tool, {} if given is None else given, ts=ts, usage=usage, group=group
         )
 
@@ -177,42 +189,46 @@ class Session:
         if not blocks:
             return
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
-            event = strand.put_in(content_of(blocks), ts=ts)
+            event = strand.add_injected_message(parse_content(blocks), ts=ts)
             if record.get("isCompactSummary") is True:
-                strand.note({"kind": "compaction_summary"}, parent=event, ts=ts)
+                strand.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
             return
-        content = content_of(blocks)
+        content = parse_content(blocks)
         for origin, part in pieces(content) if isinstance(content, str) else [("typed", content)]:
             if origin == "typed":
-                strand.say("user", part, strand.asker(), ts=ts)
+                strand.add_message("user", part, strand.get_user_actor(), ts=ts)
             else:
-                event = strand.put_in(part, ts=ts)
+                event = strand.add_injected_message(part, ts=ts)
                 if origin in ("summary", "interrupted"):
                     kind = (
                         {"kind": "compaction_summary"}
                         if origin == "summary"
                         else {"kind": "interrupted"}
                     )
-                    strand.note(kind, parent=event, ts=ts)
+                    strand.add_annotation(kind, parent=event, ts=ts)
 
     def _result(self, block: Body, about: Any, ts: str | None) -> None:
         """A result: in a wrapper around Gemini's response, as that response alone, or as Anthropic
         has it."""
         held = block.get("content")
         wrapper = held if isinstance(held, dict) else {}
-        parts = parts_in(wrapper.get("responseParts")) or ([wrapper] if answer_in(wrapper) else [])
+        parts = list_content_parts(wrapper.get("responseParts")) or (
+            [wrapper] if get_function_response(wrapper) else []
+        )
         failed, tool = block.get("is_error") is True, None
-        native = word(block.get("tool_use_id")) or word(wrapper.get("callId"))
-        answer = next((found for part in parts if (found := answer_in(part))), None)
+        native = as_text(block.get("tool_use_id")) or as_text(wrapper.get("callId"))
+        answer = next((found for part in parts if (found := get_function_response(part))), None)
         if answer is not None or parts:
-            output, wrong = output_of(
-                answer or {}, [part for part in parts if answer_in(part) is None]
+            output, wrong = unwrap_output(
+                answer or {}, [part for part in parts if get_function_response(part) is None]
             )
-            failed, tool = failed or wrong, word((answer or {}).get("name"))
+            failed, tool = failed or wrong, as_text((answer or {}).get("name"))
         else:
             output = blocks_of(held)
         status = about.get("status") if isinstance(about, dict) else None
-        self._strand.answer(native, output, ts=ts, facts=facts_of(status, failed), tool=tool)
+        self._strand.add_tool_result(
+            native, output, ts=ts, facts=build_result_facts(status, failed), tool=tool
+        )
 
 
 def _mark(value: Any) -> int:
@@ -224,7 +240,7 @@ def _mark(value: Any) -> int:
 
 def _counted(usage: Any) -> Usage | None:
     """Token counts; iFlow writes zeros where it has none."""
-    made = usage_of(usage)
+    made = parse_usage(usage)
     return made if made and (made.get("input_tokens") or made.get("output_tokens")) else None
 
 

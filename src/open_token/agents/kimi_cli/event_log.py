@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.agents.kimi_cli.parts import Clock, Step, content, usage
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
 
 _AGENT = re.compile(r"^\s*agent_id: ([A-Za-z0-9][A-Za-z0-9_-]{0,63})\s*$", re.MULTILINE)
 _SPAWNING = ("Agent", "Task")
@@ -32,11 +33,11 @@ Agents = Callable[["Log", list[str], str | None, Body], None]
 class Log:
     """Tells the records of one file."""
 
-    def __init__(self, strand: Strand, agents: Agents) -> None:
+    def __init__(self, strand: Thread, agents: Agents) -> None:
         self.strand = strand
         self.context: Body = {}
         self._agents = agents
-        self._is_agent = bool(strand.prompter)
+        self._is_agent = bool(strand.user_actor)
         self._clock = Clock()
         self._model: str | None = None
         self._step = Step(strand)
@@ -54,7 +55,7 @@ class Log:
         """Tell one record, whatever it is."""
         kind = record.get("type") if isinstance(record, dict) else None
         if not isinstance(kind, str):
-            self.strand.skip("skipped-record", place, "a record without a type")
+            self.strand.note_omission("skipped-record", place, "a record without a type")
             return
         ts = self._clock.time(record.get("time"))
         self.strand.last_ts = ts or self.strand.last_ts
@@ -62,15 +63,17 @@ class Log:
         if tell is not None:
             tell(self, record, ts, place)
         elif kind.startswith(_NOTICES):
-            data: Body = {"kind": "notice", "event": name_of(kind)}
+            data: Body = {"kind": "notice", "event": format_kind(kind)}
             if rest := {name: value for name, value in record.items() if name not in _ENVELOPE}:
                 data["record"] = rest
-            self.strand.note(data, ts=ts)
+            self.strand.add_annotation(data, ts=ts)
         elif kind in _INTERRUPTED:
             self._flush()
-            self.strand.note({"kind": "interrupted", **kept(record, "reason", "target")}, ts=ts)
+            self.strand.add_annotation(
+                {"kind": "interrupted", **pick_fields(record, "reason", "target")}, ts=ts
+            )
         else:
-            self.strand.skip("skipped-record", place, f"type {name_of(kind)}")
+            self.strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
 
     def finish(self) -> None:
         """No record is left: prompts that never got further are told, undone turns left out or
@@ -89,27 +92,27 @@ class Log:
             for key, name in _CONTEXT.items()
             if (value := record.get(key)) not in (None, "")
         }
-        self._model = word(record.get("modelAlias")) or self._model
+        self._model = as_text(record.get("modelAlias")) or self._model
         changed = {name: value for name, value in facts.items() if self.context.get(name) != value}
         if changed:
             self.context |= changed
-            self.strand.note({"kind": "context", **changed}, ts=ts)
-        prompt = word(record.get("systemPrompt"))
+            self.strand.add_annotation({"kind": "context", **changed}, ts=ts)
+        prompt = as_text(record.get("systemPrompt"))
         if prompt and prompt != self._told.get("system"):
             self._told["system"] = prompt
-            self.strand.say("system", prompt, self.strand.client, ts=ts)
+            self.strand.add_message("system", prompt, self.strand.client, ts=ts)
 
     def _tools(self, record: Body, ts: str | None, place: str) -> None:
         """The tools on offer: their names, or all that the model is told of them."""
         for name in ("names", "tools"):
             if record.get(name) is not None and record[name] != self._told.get(name):
                 self._told[name] = record[name]
-                self.strand.note({"kind": "tools", name: record[name]}, ts=ts)
+                self.strand.add_annotation({"kind": "tools", name: record[name]}, ts=ts)
 
     def _request(self, record: Body, ts: str | None, place: str) -> None:
         """A request of the API: of interest here for the model that it names."""
-        self._model = word(record.get("model")) or self._model
-        self.strand.skip("skipped-record", place, "type llm.request")
+        self._model = as_text(record.get("model")) or self._model
+        self.strand.note_omission("skipped-record", place, "type llm.request")
 
     def _prompt(self, record: Body, ts: str | None, place: str) -> None:
         """What was typed; as a rule the context takes it up as it is, a little later when the model
@@ -132,7 +135,7 @@ class Log:
     def _message(self, record: Body, ts: str | None, place: str) -> None:
         message = record.get("message")
         if not isinstance(message, dict):
-            self.strand.skip("skipped-record", place, "a message that is no object")
+            self.strand.note_omission("skipped-record", place, "a message that is no object")
             return
         role, said, origin = message.get("role"), message.get("content"), message.get("origin")
         if role == "user":
@@ -141,11 +144,13 @@ class Log:
             self._assistant(message, ts, place)
         elif role == "tool":
             facts = {"is_error": True} if message.get("isError") is True else None
-            self.strand.answer(word(message.get("toolCallId")), content(said), ts=ts, facts=facts)
+            self.strand.add_tool_result(
+                as_text(message.get("toolCallId")), content(said), ts=ts, facts=facts
+            )
         elif role in ("system", "developer"):
-            self.strand.say("system", content(said), self.strand.client, ts=ts)
+            self.strand.add_message("system", content(said), self.strand.client, ts=ts)
         else:
-            self.strand.skip("skipped-record", place, f"role {name_of(role)}")
+            self.strand.note_omission("skipped-record", place, f"role {format_kind(role)}")
 
     def _user(self, said: Any, origin: Any, ts: str | None) -> None:
         """A message in the user's place; the prompt that was typed for it is told once."""
@@ -156,7 +161,7 @@ class Log:
             self._say(said, origin, ts)
         elif any(_kind(record.get("origin")) == kind for record in self._prompts):
             self._flush()
-            self.strand.put_in(content(said), ts=ts)
+            self.strand.add_injected_message(content(said), ts=ts)
         else:
             self._say(said, origin, ts)
 
@@ -170,17 +175,19 @@ class Log:
         if by_person:
             self._anchors.append(strand.draft.count)
         if kind in (None, "user") or (by_person and is_typed):
-            strand.say("user", content(said), strand.asker(), ts=ts)
+            strand.add_message("user", content(said), strand.get_user_actor(), ts=ts)
         elif kind == "system_trigger" and self._is_agent:
-            strand.say("user", content(said), strand.asker(), ts=ts, visibility="internal")
+            strand.add_message(
+                "user", content(said), strand.get_user_actor(), ts=ts, visibility="internal"
+            )
         else:
-            event = strand.put_in(content(said), ts=ts)
+            event = strand.add_injected_message(content(said), ts=ts)
             if kind == "compaction_summary":
-                strand.note({"kind": "compaction_summary"}, parent=event, ts=ts)
+                strand.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
 
     def _assistant(self, message: Body, ts: str | None, place: str) -> None:
         """An answer in one piece, as imports have it."""
-        self.strand.speak(self._model)
+        self.strand.set_model(self._model)
         step, parts, calls = Step(self.strand), message.get("content"), message.get("toolCalls")
         for part in (
             parts
@@ -195,15 +202,21 @@ class Log:
             named = (
                 function if isinstance(function, dict) else call if isinstance(call, dict) else {}
             )
-            native = word(call.get("id")) if isinstance(call, dict) else None
-            step.call(native, word(named.get("name")), arguments(named.get("arguments")), ts, place)
+            native = as_text(call.get("id")) if isinstance(call, dict) else None
+            step.add_tool_call(
+                native,
+                as_text(named.get("name")),
+                parse_arguments(named.get("arguments")),
+                ts,
+                place,
+            )
 
     def _event(self, record: Body, ts: str | None, place: str) -> None:
         """What happens in a step of the model."""
         event = record.get("event")
         kind = event.get("type") if isinstance(event, dict) else None
         if not isinstance(event, dict) or not isinstance(kind, str):
-            self.strand.skip("skipped-record", place, "an event without a type")
+            self.strand.note_omission("skipped-record", place, "an event without a type")
         elif kind == "step.begin":
             self._begin()
         elif kind == "content.part":
@@ -216,39 +229,39 @@ class Log:
             self._step.spend(usage(event.get("usage")), ts)
             self._step.end(event.get("finishReason"), ts)
         else:
-            self.strand.skip("skipped-record", place, f"event {name_of(kind)}")
+            self.strand.note_omission("skipped-record", place, f"event {format_kind(kind)}")
 
     def _begin(self) -> None:
-        self.strand.speaker = ""
+        self.strand.model_actor = ""
         self._step = Step(self.strand)
 
     def _open(self) -> Step:
         """The step under way; its model is known only now, for the request stands behind the
         beginning."""
-        if not self.strand.speaker:
-            self.strand.speak(self._model)
+        if not self.strand.model_actor:
+            self.strand.set_model(self._model)
         return self._step
 
     def _call(self, event: Body, ts: str | None) -> None:
-        native, tool = word(event.get("toolCallId")), word(event.get("name"))
+        native, tool = as_text(event.get("toolCallId")), as_text(event.get("name"))
         given = event.get("args")
-        self._open().call(
-            native, tool, given, ts, str(event.get("stepUuid")), word(event.get("description"))
+        self._open().add_tool_call(
+            native, tool, given, ts, str(event.get("stepUuid")), as_text(event.get("description"))
         )
         if native and tool and tool.startswith(_SPAWNING):
             self._spawned[native] = given if isinstance(given, dict) else {}
 
     def _result(self, event: Body, ts: str | None) -> None:
-        result, native = event.get("result"), word(event.get("toolCallId"))
+        result, native = event.get("result"), as_text(event.get("toolCallId"))
         held = result if isinstance(result, dict) else {"output": result}
         output = content(held.get("output"))
         facts: Body = {"is_error": True} if held.get("isError") is True else {}
-        facts |= kept(held, "note", "message", "truncated")
+        facts |= pick_fields(held, "note", "message", "truncated")
         spawned = self._spawned.pop(native, None) if native else None
         if spawned is not None:
             names = _AGENT.findall(output) if isinstance(output, str) else []
-            self._agents(self, names, self.strand.key(native), spawned)
-        self.strand.answer(native, output, ts=ts, facts=facts or None)
+            self._agents(self, names, self.strand.get_call_key(native), spawned)
+        self.strand.add_tool_result(native, output, ts=ts, facts=facts or None)
 
     def _usage(self, record: Body, ts: str | None, place: str) -> None:
         """Counts that as a rule the end of the step has told already."""
@@ -256,8 +269,8 @@ class Log:
         if record.get("usageScope") in (None, "turn"):
             self._step.spend(spent, ts)
         elif spent:
-            data = {"kind": "usage", "scope": record["usageScope"], **kept(record, "model")}
-            self.strand.note(data, ts=ts, usage=spent)
+            data = {"kind": "usage", "scope": record["usageScope"], **pick_fields(record, "model")}
+            self.strand.add_annotation(data, ts=ts, usage=spent)
 
     def _approval(self, record: Body, ts: str | None, place: str) -> None:
         data: Body = {"kind": "approval"}
@@ -269,15 +282,15 @@ class Log:
             "result": "result",
         }
         data |= {name: record[key] for key, name in names.items() if record.get(key) is not None}
-        self.strand.note(data, ts=ts)
+        self.strand.add_annotation(data, ts=ts)
 
     def _compaction(self, record: Body, ts: str | None, place: str) -> None:
         """The context was shortened to a summary and the last prompts."""
-        summary, seen = record.get("summary"), word(record.get("contextSummary"))
+        summary, seen = record.get("summary"), as_text(record.get("contextSummary"))
         if isinstance(summary, dict):
             summary = summary.get("content")
         text = content(summary) if summary is not None else ""
-        event = self.strand.put_in(seen or text, ts=ts)
+        event = self.strand.add_injected_message(seen or text, ts=ts)
         data: Body = {"kind": "compaction_summary"}
         if seen and text and text != seen:
             data["summary"] = text
@@ -287,7 +300,7 @@ class Log:
             "compactedCount": "messages_left_out",
         }
         data |= {name: record[key] for key, name in names.items() if type(record.get(key)) is int}
-        self.strand.note(data, parent=event, ts=ts)
+        self.strand.add_annotation(data, parent=event, ts=ts)
         self._anchors = []
 
     def _undo(self, record: Body, ts: str | None, place: str) -> None:
@@ -295,7 +308,7 @@ class Log:
         self._flush()
         count = record.get("count")
         if type(count) is not int or not 0 < count <= len(self._anchors):
-            self.strand.skip("skipped-record", place, "type context.undo")
+            self.strand.note_omission("skipped-record", place, "type context.undo")
             return
         start = self._anchors[-count]
         del self._anchors[-count:]
@@ -307,18 +320,20 @@ class Log:
         """A turn is over; said only when it failed."""
         self._flush()
         if record.get("reason") in ("failed", "blocked") or record.get("error") is not None:
-            self.strand.note({"kind": "error", **kept(record, "reason", "error")}, ts=ts)
+            self.strand.add_annotation(
+                {"kind": "error", **pick_fields(record, "reason", "error")}, ts=ts
+            )
 
     def _clear(self, record: Body, ts: str | None, place: str) -> None:
         self._anchors = []
-        self.strand.note({"kind": "notice", "event": "context.clear"}, ts=ts)
+        self.strand.add_annotation({"kind": "notice", "event": "context.clear"}, ts=ts)
 
     def _header(self, record: Body, ts: str | None, place: str) -> None:
         self.strand.last_ts = self._clock.time(record.get("created_at")) or self.strand.last_ts
 
 
 def _kind(origin: Any) -> str | None:
-    return word(origin.get("kind")) if isinstance(origin, dict) else None
+    return as_text(origin.get("kind")) if isinstance(origin, dict) else None
 
 
 _TELLERS: dict[str, Callable[[Log, Body, str | None, str], None]] = {

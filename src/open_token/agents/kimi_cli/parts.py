@@ -4,9 +4,9 @@ to."""
 from dataclasses import dataclass
 from typing import Any
 
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.thread import Thread
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Event, Usage
@@ -51,7 +51,7 @@ def usage(value: Any) -> Usage | None:
     read = _either(value, "inputCacheRead", "input_cache_read")
     written = _either(value, "inputCacheCreation", "input_cache_creation")
     known = [count for count in (fresh, read, written) if type(count) is int]
-    return counts(
+    return build_usage(
         input_tokens=sum(known) if known else None,
         output_tokens=value.get("output"),
         cache_read_tokens=read,
@@ -89,7 +89,7 @@ class Step:
     """One answer of the model: what it says stands in several records, and what it cost comes
     behind them."""
 
-    strand: Strand
+    strand: Thread
     first: str | None = None
     """The id of its first event that is no thought."""
     thought: Event | None = None
@@ -99,13 +99,15 @@ class Step:
         """A piece of what the model says or thinks."""
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "think":
-            event = self.strand.think(word(part.get("think")) or word(part.get("text")), ts=ts)
+            event = self.strand.add_reasoning(
+                as_text(part.get("think")) or as_text(part.get("text")), ts=ts
+            )
             self.thought = self.thought or event
         elif (said := content([part])) != "":
-            event = self.strand.say("assistant", said, self.strand.speaker, ts=ts)
+            event = self.strand.add_message("assistant", said, self.strand.model_actor, ts=ts)
             self.first = self.first or event["id"]
 
-    def call(
+    def add_tool_call(
         self,
         native: str | None,
         tool: str | None,
@@ -118,7 +120,9 @@ class Step:
         place = self.strand.draft.count
         given = {} if arguments is None else arguments
         extra = {"description": about} if about else None
-        key = self.strand.call(native, tool or "tool", given, ts=ts, group=group, extra=extra)
+        key = self.strand.add_tool_call(
+            native, tool or "tool", given, ts=ts, group=group, extra=extra
+        )
         if self.strand.draft.count > place:
             self.first = self.first or f"evt_{place + 1:06d}"
         return key
@@ -133,9 +137,9 @@ class Step:
         elif self.thought is not None:
             self.strand.draft.set_usage(self.thought, spent)
         else:
-            self.strand.note({"kind": "usage"}, ts=ts, usage=spent)
+            self.strand.add_annotation({"kind": "usage"}, ts=ts, usage=spent)
 
     def end(self, reason: Any, ts: str | None) -> None:
         """Why the answer ended, when that is unusual."""
         if isinstance(reason, str) and reason not in _USUAL:
-            self.strand.note({"kind": "stop", "reason": reason}, ts=ts)
+            self.strand.add_annotation({"kind": "stop", "reason": reason}, ts=ts)

@@ -9,8 +9,8 @@ from open_token.agents.kimi_cli.event_log import Log
 from open_token.agents.kimi_cli.wire_log import Wire
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.responses_content import word
-from open_token.formats.shared.thread import Agent, Agents, Strand
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.thread import SubagentFile, SubagentWriter, Thread
 from open_token.jsontools.timestamps import from_epoch
 from open_token.sources.source import Source
 
@@ -27,13 +27,13 @@ class Session:
         self._draft = draft
         self._place = PurePath(source.name).parts
         self._alone, self._agent_id = self._own_agent()
-        self._main = Strand(
+        self._main = Thread(
             draft, draft.get_actor("system", "Kimi Code CLI"), _provider, agent_id=self._agent_id
         )
         if self._alone:
-            self._main.prompter = draft.get_actor("model", "parent agent")
-        self._agents = Agents(self._run)
-        self._beside: dict[str, Agent] | None = None
+            self._main.user_actor = draft.get_actor("model", "parent agent")
+        self._agents = SubagentWriter(self._run)
+        self._beside: dict[str, SubagentFile] | None = None
 
     def read(self) -> None:
         """Tell everything."""
@@ -42,7 +42,7 @@ class Session:
         self._agents.finish(rest, self._main)
         self._name()
 
-    def _run(self, source: Source, strand: Strand) -> None:
+    def _run(self, source: Source, strand: Thread) -> None:
         """Tell the records of a file."""
         log: Log | Wire = Wire(strand) if _is_wire(source) else Log(strand, self._spawned)
         for number, record in source.records():
@@ -52,35 +52,40 @@ class Session:
     def _spawned(self, log: Log, names: list[str], call: str | None, arguments: Body) -> None:
         """Calls are about to be answered for which subagents worked: what they did stands before
         that."""
-        kind, reason = word(arguments.get("subagent_type")), word(arguments.get("description"))
-        data: Body = {"spawn_reason": reason or word(arguments.get("prompt"))}
+        kind, reason = (
+            as_text(arguments.get("subagent_type")),
+            as_text(arguments.get("description")),
+        )
+        data: Body = {"spawn_reason": reason or as_text(arguments.get("prompt"))}
         data |= {"tooling_scope": kind, "subagent_type": kind}
         for name in names:
             agent = self._files().get(name)
             if agent is not None:
                 agent.kind = kind
                 agent.data = {key: value for key, value in data.items() if value}
-                self._agents.tell(agent, log.strand, call)
+                self._agents.add(agent, log.strand, call)
 
     def _is_filed(self) -> bool:
         """Whether it lies where Kimi put it, so that the files beside it are of the same
         session."""
         return len(self._place) > 3 and self._place[-1] == _FILE and self._place[-3] == "agents"
 
-    def _files(self) -> dict[str, Agent]:
+    def _files(self) -> dict[str, SubagentFile]:
         """The files of subagents by their ids: in folders beside this one's, or, copied out, beside
         it."""
         if self._beside is None:
             self._beside = {}
             own = PurePath(self._source.name)
-            for source in self._source.neighbours(f"../*/{_FILE}") if self._is_filed() else []:
+            for source in self._source.find_siblings(f"../*/{_FILE}") if self._is_filed() else []:
                 name = PurePath(source.name).parts[-2]
                 if name not in (_MAIN, own.parts[-2]):
-                    self._beside[name] = Agent(name, source, started=_started(source))
-            for source in [] if self._is_filed() else self._source.neighbours("*agent-*.jsonl"):
+                    self._beside[name] = SubagentFile(name, source, started=_started(source))
+            for source in [] if self._is_filed() else self._source.find_siblings("*agent-*.jsonl"):
                 found = _FLAT.fullmatch(PurePath(source.name).name)
                 if found and PurePath(source.name).name != own.name:
-                    self._beside[found[1]] = Agent(found[1], source, started=_started(source))
+                    self._beside[found[1]] = SubagentFile(
+                        found[1], source, started=_started(source)
+                    )
         return self._beside
 
     def _own_agent(self) -> tuple[bool, str | None]:
@@ -108,7 +113,7 @@ class Session:
             conversation["id"] = f"{session}_{self._agent_id}" if self._agent_id else session
         elif len(self._place) > 1 and self._place[-1] == _FILE:
             conversation["id"] = self._place[-2]
-        if title := word(state.get("title")) or word(state.get("custom_title")):
+        if title := as_text(state.get("title")) or as_text(state.get("custom_title")):
             conversation["title"] = title
         started = _started(self._source) or self._draft.first_ts
         if started:
@@ -120,7 +125,7 @@ class Session:
         """What Kimi noted of the session beside its logs."""
         if self._alone or self._place[-1:] != (_FILE,):
             return {}
-        found = self._source.neighbours("../../state.json" if self._is_filed() else "state.json")
+        found = self._source.find_siblings("../../state.json" if self._is_filed() else "state.json")
         try:
             state = found[0].document if found else None
         except InputError:

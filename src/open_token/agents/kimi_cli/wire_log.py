@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from open_token.agents.kimi_cli.parts import Step, content, usage
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import from_epoch
 
 _SILENT = ("TurnEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "CompactionBegin")
@@ -27,7 +28,7 @@ Body = dict[str, Any]
 class _Thread:
     """The main agent or a subagent: its strand and its step."""
 
-    strand: Strand
+    strand: Thread
     step: Step
     records: int = 0
     muted: bool = False
@@ -36,7 +37,7 @@ class _Thread:
 class Wire:
     """Tells the records of one file."""
 
-    def __init__(self, strand: Strand) -> None:
+    def __init__(self, strand: Thread) -> None:
         self._main = _Thread(strand, Step(strand))
         self._below: dict[str, dict[str, _Thread]] = {}
         """By the call that started them: the subagents at work, by their ids."""
@@ -46,7 +47,9 @@ class Wire:
         message = record.get("message") if isinstance(record, dict) else None
         if not isinstance(message, dict):
             if not isinstance(record, dict) or record.get("type") != "metadata":
-                self._main.strand.skip("skipped-record", place, "a record without a message")
+                self._main.strand.note_omission(
+                    "skipped-record", place, "a record without a message"
+                )
             return
         ts = from_epoch(record.get("timestamp"))
         self._tell(self._main, message, ts, place)
@@ -65,49 +68,53 @@ class Wire:
         if tell is not None:
             tell(self, thread, held, ts, place)
         elif kind in _NOTICES:
-            strand.note({"kind": "notice", "event": kind, "record": held}, ts=ts)
+            strand.add_annotation({"kind": "notice", "event": kind, "record": held}, ts=ts)
         elif kind not in _SILENT:
-            strand.skip("skipped-record", place, f"type {name_of(kind)}")
+            strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
 
     def _turn(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         strand = thread.strand
         if (said := content(payload.get("user_input"))) != "":
-            strand.say("user", said, strand.asker(), ts=ts)
+            strand.add_message("user", said, strand.get_user_actor(), ts=ts)
 
     def _begin(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         thread.step = Step(thread.strand)
 
     def _part(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.speak(None)
+        thread.strand.set_model(None)
         thread.step.part(payload, ts)
 
     def _call(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         function = payload.get("function")
         named = function if isinstance(function, dict) else payload
-        thread.strand.speak(None)
-        given = arguments(named.get("arguments"))
-        thread.step.call(word(payload.get("id")), word(named.get("name")), given, ts, place)
+        thread.strand.set_model(None)
+        given = parse_arguments(named.get("arguments"))
+        thread.step.add_tool_call(
+            as_text(payload.get("id")), as_text(named.get("name")), given, ts, place
+        )
 
     def _result(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         native, value = (
-            word(payload.get("tool_call_id")),
+            as_text(payload.get("tool_call_id")),
             payload.get("return_value", payload.get("result")),
         )
         held = value if isinstance(value, dict) else {"output": value}
         facts: Body = {"is_error": True} if held.get("is_error") is True else {}
-        facts |= {name: text for name in ("message", "brief") if (text := word(held.get(name)))}
+        facts |= {name: text for name in ("message", "brief") if (text := as_text(held.get(name)))}
         if native:
             self._close(native)
-        thread.strand.answer(native, content(held.get("output")), ts=ts, facts=facts or None)
+        thread.strand.add_tool_result(
+            native, content(held.get("output")), ts=ts, facts=facts or None
+        )
 
     def _status(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         thread.step.spend(usage(payload.get("token_usage")), ts)
 
     def _interrupted(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.note({"kind": "interrupted"}, ts=ts)
+        thread.strand.add_annotation({"kind": "interrupted"}, ts=ts)
 
     def _compacted(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.note({"kind": "compaction"}, ts=ts)
+        thread.strand.add_annotation({"kind": "compaction"}, ts=ts)
 
     def _approval(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         names = (
@@ -120,14 +127,16 @@ class Wire:
             "response",
             "feedback",
         )
-        thread.strand.note({"kind": "approval", **kept(payload, *names)}, ts=ts)
+        thread.strand.add_annotation({"kind": "approval", **pick_fields(payload, *names)}, ts=ts)
 
     def _subagent(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
         """A message of a subagent, in the span that its first one opens."""
         call = (
-            word(payload.get("parent_tool_call_id")) or word(payload.get("task_tool_call_id")) or ""
+            as_text(payload.get("parent_tool_call_id"))
+            or as_text(payload.get("task_tool_call_id"))
+            or ""
         )
-        agent_id, event = word(payload.get("agent_id")) or "", payload.get("event")
+        agent_id, event = as_text(payload.get("agent_id")) or "", payload.get("event")
         working = self._below.setdefault(call, {})
         child = working.get(agent_id)
         if child is None:
@@ -139,14 +148,14 @@ class Wire:
     def _open(
         self, thread: _Thread, call: str, agent_id: str, payload: Body, ts: str | None
     ) -> _Thread:
-        draft, kind = thread.strand.draft, word(payload.get("subagent_type"))
-        strand = thread.strand.below(kind, agent_id or None, agent_id or "subagent")
+        draft, kind = thread.strand.draft, as_text(payload.get("subagent_type"))
+        strand = thread.strand.create_child(kind, agent_id or None, agent_id or "subagent")
         strand.label = ""
         if draft.subagents != "none":
             data: Body = {"kind": "subagent"} | ({"agent_id": agent_id} if agent_id else {})
             data |= {"tooling_scope": kind, "subagent_type": kind} if kind else {}
             strand.span = draft.start_span(
-                data, strand.prompter, ts=ts, call=thread.strand.key(call)
+                data, strand.user_actor, ts=ts, call=thread.strand.get_call_key(call)
             )
         return _Thread(strand, Step(strand), muted=draft.subagents != "inline")
 

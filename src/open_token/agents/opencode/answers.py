@@ -10,7 +10,8 @@ from open_token.agents.opencode.parts import (
     time_of,
     usage_of,
 )
-from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind
 from open_token.model.document import Usage
 
 if TYPE_CHECKING:
@@ -29,18 +30,20 @@ class Answer:
         self._thread = thread
         self._actor = ""
         self._provider: str | None = None
-        self._message: Record = {}
+        self._message: JsonObject = {}
         self._place = ""
         self._last: str | None = None
         """The event of the model that the next count of tokens belongs to."""
         self._counted = False
 
-    def tell(self, message: Record, parts: list[Record], place: str, cut: str | None) -> None:
+    def tell(
+        self, message: JsonObject, parts: list[JsonObject], place: str, cut: str | None
+    ) -> None:
         """One message; `cut` is the part from which on a person took it back."""
         self._message, self._place = message, place
-        self._provider = word_in(message, "providerID")
-        model = word_in(message, "modelID")
-        provider = self._teller.providers.meet(self._provider, model)
+        self._provider = get_text(message, "providerID")
+        model = get_text(message, "modelID")
+        provider = self._teller.providers.add_model(self._provider, model)
         self._actor = self._draft.get_actor(
             "model", self._thread.name, provider=provider, model=model
         )
@@ -51,7 +54,7 @@ class Answer:
             self._part(part)
         self._end()
 
-    def _part(self, part: Record) -> None:
+    def _part(self, part: JsonObject) -> None:
         kind = part.get("type")
         if kind == "text":
             self._text(part)
@@ -64,16 +67,20 @@ class Answer:
         elif kind in ("step-start", "snapshot"):
             self._draft.note_omission("bookkeeping", self._place, f"part {kind}")
         elif kind == "patch":
-            self._beside({"kind": "patch", **kept(part, "hash", "files")})
+            self._beside({"kind": "patch", **pick_fields(part, "hash", "files")})
         elif kind == "file":
             self._say([file_block(part)], part)
         elif kind == "retry":
-            data = {"kind": "api_error", **kept(part, "attempt"), **self._error(part.get("error"))}
+            data = {
+                "kind": "api_error",
+                **pick_fields(part, "attempt"),
+                **self._error(part.get("error")),
+            }
             self._beside(data, time_of(part, "created"))
         else:
-            self._draft.note_omission("unknown-part", self._place, f"part {name_of(kind)}")
+            self._draft.note_omission("unknown-part", self._place, f"part {format_kind(kind)}")
 
-    def _text(self, part: Record) -> None:
+    def _text(self, part: JsonObject) -> None:
         text = part.get("text")
         if not isinstance(text, str) or not text:
             return
@@ -82,7 +89,7 @@ class Answer:
             return
         self._say(text, part)
 
-    def _say(self, content: str | list[Any], part: Record) -> None:
+    def _say(self, content: str | list[Any], part: JsonObject) -> None:
         thread = self._thread
         said = self._draft.add_message(
             "assistant",
@@ -98,11 +105,11 @@ class Answer:
         if self._message.get("summary") is True:
             self._draft.add_annotation({"kind": "compaction_summary"}, parent=said)
 
-    def _thought(self, part: Record) -> None:
+    def _thought(self, part: JsonObject) -> None:
         """Of OpenAI's reasoning there is only the provider's own summary; the words themselves stay
         sealed."""
-        text, metadata = word_in(part, "text"), record_in(part, "metadata")
-        openai = record_in(metadata, "openai")
+        text, metadata = get_text(part, "text"), get_dict(part, "metadata")
+        openai = get_dict(metadata, "openai")
         if text is None and not openai.get("reasoningEncryptedContent") and not _has_seal(metadata):
             self._draft.note_omission("empty-reasoning", self._place, "reasoning without words")
             return
@@ -119,16 +126,16 @@ class Answer:
                 "sealed-reasoning", self._place, "encrypted reasoning beside its summary"
             )
 
-    def _tool(self, part: Record) -> None:
+    def _tool(self, part: JsonObject) -> None:
         """A call and its result in one; a call that is still pending or running has none."""
-        draft, span, state = self._draft, self._thread.span, record_in(part, "state")
-        native, given = word_in(part, "callID"), state.get("input")
+        draft, span, state = self._draft, self._thread.span, get_dict(part, "state")
+        native, given = get_text(part, "callID"), state.get("input")
         if not given and state.get("raw"):
             given = state["raw"]
         is_free = native is not None and not draft.is_call_open(native)
         key = draft.add_tool_call(
             native if is_free else None,
-            word_in(part, "tool") or "tool",
+            get_text(part, "tool") or "tool",
             {} if given is None else given,
             self._actor,
             ts=time_of(state, "start") or self._when({}),
@@ -151,7 +158,7 @@ class Answer:
         if output is not None:
             draft.add_tool_result(key, output, ts=time_of(state, "end"), span=span, facts=facts)
 
-    def _step(self, part: Record) -> None:
+    def _step(self, part: JsonObject) -> None:
         """The end of a request: its tokens, which the message repeats for the last one."""
         self._counted = self._count(usage_of(part.get("tokens"), self._provider)) or self._counted
 
@@ -173,7 +180,7 @@ class Answer:
         if isinstance(finish, str) and finish not in _USUAL_ENDS:
             self._beside({"kind": "stop", "reason": finish})
         if message.get("error") is not None:
-            name = word_in(message["error"], "name")
+            name = get_text(message["error"], "name")
             self._beside(
                 {
                     "kind": "aborted" if name in _ABORTED else "error",
@@ -188,19 +195,17 @@ class Answer:
         elif type(cost) is dict and cost:
             self._beside({"kind": "cost", "cost": cost})
 
-    def _beside(self, data: Record, ts: str | None = None, usage: Usage | None = None) -> None:
+    def _beside(self, data: JsonObject, ts: str | None = None, usage: Usage | None = None) -> None:
         ts = ts or time_of(self._message, "completed") or time_of(self._message, "created")
         self._draft.add_annotation(
             data, actor=self._teller.client, ts=ts, span=self._thread.span, usage=usage
         )
 
-    def _error(self, error: Any) -> Record:
+    def _error(self, error: Any) -> JsonObject:
         """What an error says, but for the headers of the provider's answer."""
         if type(error) is not dict:
             return {"error": error}
-        data = {
-            name: value for name, value in record_in(error, "data").items() if value is not None
-        }
+        data = {name: value for name, value in get_dict(error, "data").items() if value is not None}
         if data.pop("responseHeaders", None):
             self._draft.note_omission(
                 "response-headers", self._place, "the headers of a provider's answer"
@@ -211,41 +216,41 @@ class Answer:
             else _apart(data)
         )
 
-    def _when(self, part: Record) -> str | None:
+    def _when(self, part: JsonObject) -> str | None:
         return time_of(part, "start") or time_of(self._message, "created")
 
 
-def _apart(data: Record) -> Record:
+def _apart(data: JsonObject) -> JsonObject:
     """Fields of an error under names that no other field of the annotation has."""
     return {"detail": data} if {"kind", "name", "attempt"} & data.keys() else data
 
 
-def _has_seal(metadata: Record) -> bool:
+def _has_seal(metadata: JsonObject) -> bool:
     """Whether a provider sealed the words: Anthropic calls it redactedData, others a signature."""
     return any(
-        record_in(metadata, provider).get(name)
+        get_dict(metadata, provider).get(name)
         for provider in metadata
         for name in ("redactedData", "signature", "thoughtSignature")
     )
 
 
-def _extra(part: Record, native: str | None) -> Record | None:
-    extra: Record = {}
-    if record_in(part, "metadata").get("providerExecuted") is True:
+def _extra(part: JsonObject, native: str | None) -> JsonObject | None:
+    extra: JsonObject = {}
+    if get_dict(part, "metadata").get("providerExecuted") is True:
         extra["provider_executed"] = True
     if native:
         extra["native_call_id"] = native
     return extra or None
 
 
-def _about(part: Record, state: Record) -> Record:
+def _about(part: JsonObject, state: JsonObject) -> JsonObject:
     """What a span says of the subagent in it, in the spec's words where it has them."""
-    given, model = record_in(state, "input"), record_in(record_in(state, "metadata"), "model")
-    kind = word_in(given, "subagent_type") or word_in(given, "agent")
+    given, model = get_dict(state, "input"), get_dict(get_dict(state, "metadata"), "model")
+    kind = get_text(given, "subagent_type") or get_text(given, "agent")
     about = {
-        "spawn_reason": word_in(given, "description") or word_in(given, "prompt"),
+        "spawn_reason": get_text(given, "description") or get_text(given, "prompt"),
         "tooling_scope": kind,
         "subagent_type": kind,
-        "model": word_in(model, "modelID") or word_in(model, "id"),
+        "model": get_text(model, "modelID") or get_text(model, "id"),
     }
     return {name: value for name, value in about.items() if value}

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from open_token.agents.opencode.storage import Message, Skip
-from open_token.formats.shared.fields import Record, name_of, record_in, records_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text
+from open_token.formats.shared.notes import format_kind
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode
@@ -42,7 +43,7 @@ class Rows:
         self.home: dict[str, str] = {}
         columns = [name for name in _COLUMNS if name in source.tables.get("session", ())]
         if "id" not in columns:
-            self.sessions: dict[str, Record] = {}
+            self.sessions: dict[str, JsonObject] = {}
             return
         rows = source.rows(f"SELECT {', '.join(columns)} FROM session ORDER BY time_created, id")
         infos = (_info(dict(zip(columns, row, strict=True))) for row in rows)
@@ -117,7 +118,7 @@ class Rows:
             place = f"message {number}"
             yield from turned({**self._value(data, place), "id": name}, kind, place, self._skip)
 
-    def _value(self, data: Any, place: str, **more: Any) -> Record:
+    def _value(self, data: Any, place: str, **more: Any) -> JsonObject:
         try:
             value = _decode(data) if isinstance(data, str | bytes) else None
         except (ValueError, RecursionError):
@@ -143,7 +144,7 @@ class _Grouped:
             self._next = next(self._rows, None)
 
 
-def _info(row: Record) -> Record:
+def _info(row: JsonObject) -> JsonObject:
     """A row of the session table as the file of a session has it."""
     info = {_NAMES.get(name, name): value for name, value in row.items() if value is not None}
     with contextlib.suppress(ValueError, RecursionError, TypeError):
@@ -158,7 +159,7 @@ def _info(row: Record) -> Record:
     return info
 
 
-def session_of(table: str, row: Record) -> str | None:
+def session_of(table: str, row: JsonObject) -> str | None:
     """The session that a row belongs to; credentials, shares and settings belong to none."""
     name = row.get("id") if table == "session" else row.get("session_id", row.get("aggregate_id"))
     return name if isinstance(name, str) and (table in _MINE or table == "event") else None
@@ -167,7 +168,7 @@ def session_of(table: str, row: Record) -> str | None:
 _KEPT = ("id", "time", "agent", "finish", "cost", "tokens", "error")
 
 
-def turned(record: Record, kind: Any, place: str, skip: Skip) -> Iterator[Message]:
+def turned(record: JsonObject, kind: Any, place: str, skip: Skip) -> Iterator[Message]:
     """The message or messages that a row is."""
     said = {"id": record.get("id"), "time": record.get("time"), "role": "user"}
     if kind == "assistant":
@@ -183,40 +184,40 @@ def turned(record: Record, kind: Any, place: str, skip: Skip) -> Iterator[Messag
     elif kind == "compaction":
         yield from _compaction(record, said, place, skip)
     elif kind in ("agent-switched", "location-switched"):
-        folder = word_in(record_in(record, "location"), "directory")
+        folder = get_text(get_dict(record, "location"), "directory")
         yield said | {"agent": record.get("agent"), "path": folder}, []
     elif kind in ("idle", "model-switched"):
         skip("bookkeeping", place, f"record {kind}")
     else:
-        skip("unknown-record", place, f"record {name_of(kind)}")
+        skip("unknown-record", place, f"record {format_kind(kind)}")
 
 
-def _assistant(record: Record) -> Record:
-    model = record_in(record, "model")
+def _assistant(record: JsonObject) -> JsonObject:
+    model = get_dict(record, "model")
     info = {name: record[name] for name in _KEPT if record.get(name) is not None}
     named = {
         "modelID": model.get("id"),
         "providerID": model.get("providerID"),
         "variant": model.get("variant"),
     }
-    error = record_in(record, "error")
+    error = get_dict(record, "error")
     if error:
         info["error"] = {"name": error.get("type"), "data": error}
     return info | named | {"role": "assistant"}
 
 
-def _prompt(record: Record, place: str, skip: Skip) -> Iterator[Record]:
+def _prompt(record: JsonObject, place: str, skip: Skip) -> Iterator[JsonObject]:
     yield {"type": "text", "text": record.get("text")}
-    for file in records_in(record, "files"):
+    for file in get_dicts(record, "files"):
         yield _file(file)
-    for agent in records_in(record, "agents"):
+    for agent in get_dicts(record, "agents"):
         yield {"type": "agent", "name": agent.get("name"), "source": agent.get("source")}
     for name in ("skills", "references"):
-        if records_in(record, name):
+        if get_dicts(record, name):
             skip("unknown-part", place, f"part {name}")
 
 
-def _file(file: Record) -> Record:
+def _file(file: JsonObject) -> JsonObject:
     return {
         "type": "file",
         "mime": file.get("mime"),
@@ -225,8 +226,8 @@ def _file(file: Record) -> Record:
     }
 
 
-def _content(record: Record, place: str, skip: Skip) -> Iterator[Record]:
-    for item in records_in(record, "content"):
+def _content(record: JsonObject, place: str, skip: Skip) -> Iterator[JsonObject]:
+    for item in get_dicts(record, "content"):
         kind = item.get("type")
         if kind == "tool":
             yield _tool(item)
@@ -235,48 +236,48 @@ def _content(record: Record, place: str, skip: Skip) -> Iterator[Record]:
             yield {
                 **item,
                 "metadata": metadata,
-                "time": {"start": record_in(item, "time").get("created")},
+                "time": {"start": get_dict(item, "time").get("created")},
             }
         else:
-            skip("unknown-part", place, f"part {name_of(kind)}")
-    retry = record_in(record, "retry")
+            skip("unknown-part", place, f"part {format_kind(kind)}")
+    retry = get_dict(record, "retry")
     if retry:
         yield {
             "type": "retry",
             "attempt": retry.get("attempt"),
             "error": {"data": retry.get("error")},
         }
-    snapshot = record_in(record, "snapshot")
+    snapshot = get_dict(record, "snapshot")
     if snapshot.get("files"):
         yield {"type": "patch", "hash": snapshot.get("end"), "files": snapshot["files"]}
 
 
-def _tool(item: Record) -> Record:
-    state, time = record_in(item, "state"), record_in(item, "time")
-    given, content = state.get("input"), records_in(state, "content")
+def _tool(item: JsonObject) -> JsonObject:
+    state, time = get_dict(item, "state"), get_dict(item, "time")
+    given, content = state.get("input"), get_dicts(state, "content")
     texts = [block.get("text") for block in content if block.get("type") == "text"]
     output = "\n".join(text for text in texts if isinstance(text, str))
-    made: Record = {
+    made: JsonObject = {
         "status": state.get("status"),
         "input": given if type(given) is dict else {},
         "raw": given,
     }
-    made["metadata"] = record_in(state, "metadata")
+    made["metadata"] = get_dict(state, "metadata")
     made["time"] = {"start": time.get("ran", time.get("created")), "end": time.get("completed")}
     if state.get("status") == "completed":
         made["output"] = output
     elif state.get("status") == "error":
-        made["error"] = word_in(record_in(state, "error"), "message") or ""
+        made["error"] = get_text(get_dict(state, "error"), "message") or ""
         if output:
             made["metadata"] = {**made["metadata"], "interrupted": True, "output": output}
     made["attachments"] = [_file(block) for block in content if block.get("type") == "file"]
     return {"type": "tool", "callID": item.get("id"), "tool": item.get("name"), "state": made}
 
 
-def _compaction(record: Record, said: Record, place: str, skip: Skip) -> Iterator[Message]:
+def _compaction(record: JsonObject, said: JsonObject, place: str, skip: Skip) -> Iterator[Message]:
     yield said, [{"type": "compaction", "auto": record.get("reason") == "auto"}]
     if record.get("recent"):
         skip("replacement-history", place, "the copied context after a compaction")
-    summary = word_in(record, "summary")
+    summary = get_text(record, "summary")
     if summary or record.get("error"):
         yield _assistant(record) | {"summary": True}, [{"type": "text", "text": summary}]

@@ -12,7 +12,9 @@ def sniff(source: Source) -> bool:
     if source.shape == "sqlite":
         return _is_database(source.tables)
     if source.shape == "folder":
-        files = source.below("session/*/*.json") or source.below("storage/session/*/*.json")
+        files = source.find_files("session/*/*.json") or source.find_files(
+            "storage/session/*/*.json"
+        )
         return any(is_session(value) for file in files[:3] for value in file.sample[:1])
     sample = source.sample
     if len(sample) == 1 and isinstance(sample[0], list):

@@ -3,7 +3,7 @@ token counts."""
 
 from typing import Any
 
-from open_token.formats.shared.fields import Record, kept, record_in, word_in
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
@@ -18,20 +18,20 @@ _TOLD = (*_CHILD, "model")
 
 def time_of(value: Any, key: str) -> str | None:
     """A moment in a `time` object, which counts milliseconds."""
-    return from_epoch(record_in(value, "time").get(key), 0.001)
+    return from_epoch(get_dict(value, "time").get(key), 0.001)
 
 
-def file_block(part: Record) -> Record:
+def file_block(part: JsonObject) -> JsonObject:
     """A file that was attached: its bytes where it has them, else where it lies."""
-    mime = word_in(part, "mime")
+    mime = get_text(part, "mime")
     kind = "image" if mime and mime.startswith("image/") else "file"
-    block = build_media_url_block(word_in(part, "url") or "", kind)
+    block = build_media_url_block(get_text(part, "url") or "", kind)
     if mime:
         block.setdefault("media_type", mime)
-    return block | kept(part, "filename", "source")
+    return block | pick_fields(part, "filename", "source")
 
 
-def said_block(part: Record) -> Record | None:
+def said_block(part: JsonObject) -> JsonObject | None:
     """A part as a block of what someone said; None for what is no such part."""
     kind = part.get("type")
     if kind == "text":
@@ -39,15 +39,15 @@ def said_block(part: Record) -> Record | None:
     if kind == "file":
         return file_block(part)
     if kind == "agent":
-        return {"type": "agent", **kept(part, "name", "source")}
+        return {"type": "agent", **pick_fields(part, "name", "source")}
     return None
 
 
-def output_of(state: Record) -> Any:
+def output_of(state: JsonObject) -> Any:
     """What a tool gave back, as the model saw it; None when it gave nothing back yet."""
     status, output = state.get("status"), state.get("output")
     if status == "error" or (status != "completed" and "error" in state):
-        metadata = record_in(state, "metadata")
+        metadata = get_dict(state, "metadata")
         output = metadata.get("output") if metadata.get("interrupted") is True else None
         output = output if isinstance(output, str) else state.get("error", "")
     elif status != "completed" and "output" not in state:
@@ -63,23 +63,23 @@ def output_of(state: Record) -> Any:
     return "" if output is None else output
 
 
-def facts_of(state: Record) -> tuple[Record, bool]:
+def facts_of(state: JsonObject) -> tuple[JsonObject, bool]:
     """Small facts beside an output, and whether there was bulk that is left out."""
-    facts: Record = {}
+    facts: JsonObject = {}
     if state.get("status") == "error":
         facts["is_error"] = True
-        if record_in(state, "metadata").get("interrupted") is True:
+        if get_dict(state, "metadata").get("interrupted") is True:
             facts["error"] = state.get("error")
-    if title := word_in(state, "title"):
+    if title := get_text(state, "title"):
         facts["title"] = title[:_SHORT]
-    time = record_in(state, "time")
+    time = get_dict(state, "time")
     start, end = time.get("start"), time.get("end")
     if isinstance(start, int | float) and isinstance(end, int | float) and end >= start:
         facts["duration_ms"] = end - start
     if time.get("compacted"):
         facts["cleared_from_context"] = True
     bulk = False
-    for key, value in record_in(state, "metadata").items():
+    for key, value in get_dict(state, "metadata").items():
         if key in _TOLD or value is None:
             continue
         if isinstance(value, bool | int | float) or (
@@ -91,10 +91,10 @@ def facts_of(state: Record) -> tuple[Record, bool]:
     return facts, bulk
 
 
-def child_of(state: Record) -> str | None:
+def child_of(state: JsonObject) -> str | None:
     """The session that a call started, by either spelling."""
-    metadata = record_in(state, "metadata")
-    return next((name for key in _CHILD if (name := word_in(metadata, key))), None)
+    metadata = get_dict(state, "metadata")
+    return next((name for key in _CHILD if (name := get_text(metadata, key))), None)
 
 
 def usage_of(tokens: Any, provider: str | None) -> Usage | None:
@@ -102,7 +102,7 @@ def usage_of(tokens: Any, provider: str | None) -> Usage | None:
     total."""
     if type(tokens) is not dict:
         return None
-    cache = record_in(tokens, "cache")
+    cache = get_dict(tokens, "cache")
     fresh, output, reasoning = (_count(tokens, name) for name in ("input", "output", "reasoning"))
     read, written = _count(cache, "read"), _count(cache, "write")
     made: Usage = {}
@@ -121,7 +121,7 @@ def usage_of(tokens: Any, provider: str | None) -> Usage | None:
 
 
 def _is_apart(
-    tokens: Record, given: int, output: int, reasoning: int, provider: str | None
+    tokens: JsonObject, given: int, output: int, reasoning: int, provider: str | None
 ) -> bool:
     """Whether the output leaves the reasoning out. The total tells; before there was one, it was as
     the provider counts it, and of those only Google counts it apart."""
@@ -131,7 +131,7 @@ def _is_apart(
     return reasoning > output or (provider or "").startswith("google")
 
 
-def _count(holder: Record, key: str) -> int | None:
+def _count(holder: JsonObject, key: str) -> int | None:
     value = holder.get(key)
     if type(value) is float and value.is_integer():
         value = int(value)

@@ -14,8 +14,8 @@ from open_token.agents.opencode.shapes import is_bundle, is_export, is_session
 from open_token.agents.opencode.storage import Folder, Skip, Store, Values
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.fields import Record, word_in
-from open_token.formats.shared.session_lineage import Lineage
+from open_token.formats.shared.fields import JsonObject, get_text
+from open_token.formats.shared.session_tree import SessionTree
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
@@ -50,7 +50,7 @@ class _Opened:
     """A store, who started whom in it, and the one session that a file is of."""
 
     store: Store
-    lineage: Lineage
+    lineage: SessionTree
     notes: _Notes
     own: str | None = None
 
@@ -75,13 +75,13 @@ def list_conversations(source: Source) -> list[Found]:
     return [_found(name, opened.store.sessions[name]) for name in names]
 
 
-def _found(name: str, info: Record) -> Found:
+def _found(name: str, info: JsonObject) -> Found:
     return Found(
         name,
-        title=word_in(info, "title"),
+        title=get_text(info, "title"),
         started_at=time_of(info, "created"),
         updated_at=time_of(info, "updated"),
-        cwd=word_in(info, "directory"),
+        cwd=get_text(info, "directory"),
     )
 
 
@@ -96,7 +96,7 @@ def find_owner(source: Source, at: str, value: Any) -> str | None:
         session = _session_of_file(at, opened.store)
     else:
         session = _session_of_value(value)
-    return opened.lineage.root_of(session) if session else None
+    return opened.lineage.find_root(session) if session else None
 
 
 def _session_of_file(at: str, store: Store) -> str | None:
@@ -115,10 +115,10 @@ def _session_of_value(value: Any) -> str | None:
     if type(value) is dict and "secret" in value:
         return _NOBODY
     if is_bundle(value):
-        return word_in(value["info"], "sessionID")
+        return get_text(value["info"], "sessionID")
     if is_export(value):
-        return word_in(value["info"], "id")
-    return word_in(value, "sessionID") or (value["id"] if is_session(value) else None)
+        return get_text(value["info"], "id")
+    return get_text(value, "sessionID") or (value["id"] if is_session(value) else None)
 
 
 def _opened(source: Source) -> _Opened:
@@ -135,26 +135,29 @@ def _open(source: Source) -> _Opened:
         store, own = Rows(source, notes), None
     elif source.shape == "folder":
         prefix = next(
-            (prefix for prefix in ("", "storage/") if source.below(prefix + _SESSIONS)), ""
+            (prefix for prefix in ("", "storage/") if source.find_files(prefix + _SESSIONS)), ""
         )
         store = _folder(
-            lambda pattern: source.below(prefix + pattern),
-            source.below(prefix + _SESSIONS),
+            lambda pattern: source.find_files(prefix + pattern),
+            source.find_files(prefix + _SESSIONS),
             {},
             notes,
         )
     elif is_session(own):
-        near = source.neighbours("*.json")
+        near = source.find_siblings("*.json")
         store = _folder(
-            lambda pattern: source.neighbours(f"../../{pattern}"), near, {own["id"]: own}, notes
+            lambda pattern: source.find_siblings(f"../../{pattern}"), near, {own["id"]: own}, notes
         )
     else:
         store, own = Values(source, notes), None
-    return _Opened(store, Lineage(store.sessions), notes, own["id"] if own else None)
+    return _Opened(store, SessionTree(store.sessions), notes, own["id"] if own else None)
 
 
 def _folder(
-    find: Callable[[str], list[Source]], files: list[Source], known: dict[str, Record], notes: Skip
+    find: Callable[[str], list[Source]],
+    files: list[Source],
+    known: dict[str, JsonObject],
+    notes: Skip,
 ) -> Folder:
     sessions = dict(known)
     places: dict[str, Source] = {}

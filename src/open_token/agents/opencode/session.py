@@ -8,10 +8,11 @@ from open_token.agents.opencode.answers import Answer
 from open_token.agents.opencode.parts import said_block, time_of
 from open_token.agents.opencode.storage import Store
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import Record, kept, name_of, record_in, word_in
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.session_lineage import Lineage
-from open_token.formats.shared.user_shell_commands import tell_command, tell_output
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.session_tree import SessionTree
+from open_token.formats.shared.user_shell_commands import add_command_output, add_user_command
 from open_token.model.document import Visibility
 
 _DEEPEST = 16
@@ -46,12 +47,12 @@ class Thread:
 class Teller:
     """Tells sessions of a store to a draft."""
 
-    def __init__(self, draft: Draft, store: Store, lineage: Lineage, client: str) -> None:
+    def __init__(self, draft: Draft, store: Store, lineage: SessionTree, client: str) -> None:
         self.draft = draft
         self._client = client
         self._store = store
         self._lineage = lineage
-        self.providers = Providers()
+        self.providers = ProviderTracker()
         self._told: set[str] = set()
 
     @property
@@ -64,19 +65,19 @@ class Teller:
         info = self._store.sessions.get(session_id, {})
         conversation = self.draft.conversation
         conversation["id"] = session_id
-        if title := word_in(info, "title"):
+        if title := get_text(info, "title"):
             conversation["title"] = title
         if started := time_of(info, "created"):
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
         thread = Thread(session_id, self.draft.get_actor("human", "user"))
         self._session(thread, info)
-        self.providers.settle(conversation)
+        self.providers.set_provider(conversation)
 
-    def _session(self, thread: Thread, info: Record) -> None:
+    def _session(self, thread: Thread, info: JsonObject) -> None:
         self._told.add(thread.session_id)
         self._context(thread, info)
-        revert = {} if thread.depth else record_in(info, "revert")
+        revert = {} if thread.depth else get_dict(info, "revert")
         answer = Answer(self, thread)
         for number, (message, parts) in enumerate(self._store.messages(thread.session_id), 1):
             place = f"{thread.label}message {number}"
@@ -85,26 +86,26 @@ class Teller:
             role = message.get("role")
             self._settings(thread, message)
             if role == "assistant" or (role != "user" and _is_answer(parts)):
-                answer.tell(message, parts, place, word_in(revert, "partID"))
+                answer.tell(message, parts, place, get_text(revert, "partID"))
             else:
                 self._prompt(thread, message, parts, place)
         if thread.cut is not None:
             data = {"kind": "abandoned_branch", "detail": "the person took this back"}
             self.draft.drop_branch(thread.cut, self.draft.count, data, self.client)
-        for child in self._lineage.children(thread.session_id):
+        for child in self._lineage.get_children(thread.session_id):
             if child not in self._told:
                 self.child(thread, child, None, {})
 
-    def _context(self, thread: Thread, info: Record) -> None:
+    def _context(self, thread: Thread, info: JsonObject) -> None:
         """Where the session ran."""
         facts = {
             told: info[name]
             for name, told in _CONTEXT.items()
             if isinstance(info.get(name), str) and info[name]
         }
-        if url := word_in(record_in(info, "share"), "url"):
+        if url := get_text(get_dict(info, "share"), "url"):
             facts["share_url"] = url
-        summary = record_in(info, "summary")
+        summary = get_dict(info, "summary")
         counts = {
             name: summary[name]
             for name in ("additions", "deletions", "files")
@@ -118,32 +119,32 @@ class Teller:
                 {"kind": "context", **facts}, actor=self.client, span=thread.span
             )
         place = f"{thread.label}session"
-        if record_in(info, "share").get("secret"):
+        if get_dict(info, "share").get("secret"):
             self.draft.note_omission("share-secret", place, "the secret of a shared session")
         if summary.get("diffs"):
             self.draft.note_omission("file-diffs", place, "files before and after a change")
         if info.get("permission"):
             self.draft.note_omission("bookkeeping", place, "what the session's tools may do")
 
-    def _reverted(self, thread: Thread, revert: Record, message: Record) -> None:
+    def _reverted(self, thread: Thread, revert: JsonObject, message: JsonObject) -> None:
         """A person can take back everything from a message on; it is still there until the next
         prompt."""
-        name = word_in(revert, "messageID")
+        name = get_text(revert, "messageID")
         if (
             name
             and thread.cut is None
             and message.get("id") == name
-            and not word_in(revert, "partID")
+            and not get_text(revert, "partID")
         ):
             thread.cut = self.draft.count
 
-    def _settings(self, thread: Thread, message: Record) -> None:
+    def _settings(self, thread: Thread, message: JsonObject) -> None:
         """What messages repeat about how they were made, told when it changes."""
         path = message.get("path")
         now = {
-            "agent": word_in(message, "agent") or word_in(message, "mode"),
-            "variant": word_in(message, "variant"),
-            "cwd": word_in(path, "cwd") if type(path) is dict else path,
+            "agent": get_text(message, "agent") or get_text(message, "mode"),
+            "variant": get_text(message, "variant"),
+            "cwd": get_text(path, "cwd") if type(path) is dict else path,
             "tools": message.get("tools"),
         }
         changed = {
@@ -158,12 +159,14 @@ class Teller:
                 data, actor=self.client, ts=time_of(message, "created"), span=thread.span
             )
 
-    def _prompt(self, thread: Thread, message: Record, parts: list[Record], place: str) -> None:
+    def _prompt(
+        self, thread: Thread, message: JsonObject, parts: list[JsonObject], place: str
+    ) -> None:
         """A message in the person's place, with what was typed kept apart from what was put in."""
         draft, ts = self.draft, time_of(message, "created")
-        if system := word_in(message, "system"):
+        if system := get_text(message, "system"):
             draft.add_message("system", system, self.client, ts=ts, span=thread.span)
-        typed: list[Record] = []
+        typed: list[JsonObject] = []
         for part in parts:
             block = said_block(part)
             if block is None:
@@ -183,14 +186,14 @@ class Teller:
         self._typed(thread, typed, ts)
         self._summary(thread, message, place)
 
-    def _typed(self, thread: Thread, blocks: list[Record], ts: str | None) -> None:
+    def _typed(self, thread: Thread, blocks: list[JsonObject], ts: str | None) -> None:
         if blocks:
             content = content_of(blocks)
             self.draft.add_message(
                 "user", content, thread.asker, ts=ts, visibility=thread.visibility, span=thread.span
             )
 
-    def _put_in(self, thread: Thread, part: Record, block: Record, ts: str | None) -> None:
+    def _put_in(self, thread: Thread, part: JsonObject, block: JsonObject, ts: str | None) -> None:
         if block.get("text", True):
             said = self.draft.add_message(
                 "user",
@@ -203,27 +206,27 @@ class Teller:
             if part.get("ignored") is True:
                 self.draft.add_annotation({"kind": "message_facts", "ignored": True}, parent=said)
 
-    def _beside(self, thread: Thread, part: Record, place: str, ts: str | None) -> None:
+    def _beside(self, thread: Thread, part: JsonObject, place: str, ts: str | None) -> None:
         kind = part.get("type")
         if kind == "shell":
             self._command(thread, part, ts)
         elif kind == "compaction":
-            facts = kept(part, "auto", "overflow", "tail_start_id")
+            facts = pick_fields(part, "auto", "overflow", "tail_start_id")
             self.draft.add_annotation(
                 {"kind": "compaction", **facts}, actor=self.client, ts=ts, span=thread.span
             )
         elif kind == "subtask":
-            facts = kept(part, "description", "prompt", "agent", "command", "model")
+            facts = pick_fields(part, "description", "prompt", "agent", "command", "model")
             self.draft.add_annotation(
                 {"kind": "subtask", **facts}, actor=thread.asker, ts=ts, span=thread.span
             )
         else:
-            self.draft.note_omission("unknown-part", place, f"part {name_of(kind)}")
+            self.draft.note_omission("unknown-part", place, f"part {format_kind(kind)}")
 
-    def _command(self, thread: Thread, part: Record, ts: str | None) -> None:
+    def _command(self, thread: Thread, part: JsonObject, ts: str | None) -> None:
         command, output = part.get("command"), part.get("output")
-        facts = kept(part, "status", "exit")
-        tell_command(
+        facts = pick_fields(part, "status", "exit")
+        add_user_command(
             self.draft,
             command if isinstance(command, str) else "",
             thread.asker,
@@ -232,13 +235,13 @@ class Teller:
             span=thread.span,
         )
         printed = output if isinstance(output, str) else [] if output is None else [output]
-        tell_output(self.draft, printed, self.client, ts=ts, span=thread.span)
+        add_command_output(self.draft, printed, self.client, ts=ts, span=thread.span)
 
-    def _summary(self, thread: Thread, message: Record, place: str) -> None:
+    def _summary(self, thread: Thread, message: JsonObject, place: str) -> None:
         """What OpenCode wrote of a prompt beside it: a heading for lists, and whole files before
         and after."""
-        summary = record_in(message, "summary")
-        facts = {name: summary[name] for name in ("title", "body") if word_in(summary, name)}
+        summary = get_dict(message, "summary")
+        facts = {name: summary[name] for name in ("title", "body") if get_text(summary, name)}
         if facts:
             data = {"kind": "message_facts", "summary": facts}
             self.draft.add_annotation(data, actor=self.client, span=thread.span)
@@ -250,7 +253,7 @@ class Teller:
         thread: Thread,
         session_id: str,
         call: str | None,
-        about: Record,
+        about: JsonObject,
         asker: str | None = None,
     ) -> None:
         """A session that another started, in a span of its own."""
@@ -270,7 +273,7 @@ class Teller:
             and session_id not in self._told
             and thread.depth < _DEEPEST
         )
-        data: Record = {"kind": "subagent", **about, "session_id": session_id}
+        data: JsonObject = {"kind": "subagent", **about, "session_id": session_id}
         if not told_here:
             data["reference"] = session_id
         asker = asker or thread.asker
@@ -286,7 +289,7 @@ class Teller:
         draft.end_span(span, ts=time_of(info, "updated"), call=call)
 
 
-def content_of(blocks: list[Record]) -> str | list[Any]:
+def content_of(blocks: list[JsonObject]) -> str | list[Any]:
     """One text as it is, anything else as a list of blocks."""
     if (
         len(blocks) == 1
@@ -297,7 +300,7 @@ def content_of(blocks: list[Record]) -> str | list[Any]:
     return blocks
 
 
-def _is_answer(parts: list[Record]) -> bool:
+def _is_answer(parts: list[JsonObject]) -> bool:
     """Whether parts without their message are a model's."""
     return any(
         part.get("type") in ("tool", "reasoning", "step-start", "step-finish") for part in parts

@@ -16,17 +16,18 @@ from open_token.agents.opencode.shapes import (
     is_sortable,
 )
 from open_token.errors import InputError
-from open_token.formats.shared.fields import Record, name_of, word_in
+from open_token.formats.shared.fields import JsonObject, get_text
+from open_token.formats.shared.notes import format_kind
 from open_token.sources.source import Source
 
 Skip = Callable[[str, str, str], None]
-Message = tuple[Record, list[Any]]
+Message = tuple[JsonObject, list[Any]]
 
 
 class Store(Protocol):
     """What a form of storage gives."""
 
-    sessions: dict[str, Record]
+    sessions: dict[str, JsonObject]
     """By id, in the order of the source; of some nothing is known but the id."""
     home: dict[str, str]
     """The session of each message that was met."""
@@ -43,7 +44,7 @@ class Folder:
     def __init__(
         self,
         find: Callable[[str], list[Source]],
-        sessions: dict[str, Record],
+        sessions: dict[str, JsonObject],
         skip: Skip,
         files: dict[str, Source] | None = None,
     ) -> None:
@@ -63,7 +64,7 @@ class Folder:
             info = self._value(file, f"message {number}")
             if type(info) is not dict:
                 continue
-            name = word_in(info, "id")
+            name = get_text(info, "id")
             self.home[name or ""] = session_id
             files = self._within("part", name)
             parts = [
@@ -96,10 +97,10 @@ class Values:
     together."""
 
     def __init__(self, source: Source, skip: Skip) -> None:
-        self.sessions: dict[str, Record] = {}
+        self.sessions: dict[str, JsonObject] = {}
         self.home: dict[str, str] = {}
         self._skip = skip
-        self._infos: dict[str, Record] = {}
+        self._infos: dict[str, JsonObject] = {}
         self._parts: dict[str, dict[str, Any]] = {}
         self._given: set[str] = set()
         """Sessions that came with their messages in order."""
@@ -130,8 +131,8 @@ class Values:
         else:
             self._skip(*_unclaimed(value, f"value {number}"))
 
-    def _export(self, value: Record, number: int) -> None:
-        session_id = word_in(value["info"], "id") or f"{number}"
+    def _export(self, value: JsonObject, number: int) -> None:
+        session_id = get_text(value["info"], "id") or f"{number}"
         self.sessions[session_id] = value["info"]
         self._given.add(session_id)
         for message in value["messages"]:
@@ -140,15 +141,15 @@ class Values:
             else:
                 self._skip("skipped-record", f"value {number}", "a message that is no object")
 
-    def _bundle(self, value: Record, session_id: str, number: int) -> None:
+    def _bundle(self, value: JsonObject, session_id: str, number: int) -> None:
         info = value["info"]
-        name = word_in(info, "id") or f"{session_id} {len(self._infos)}"
+        name = get_text(info, "id") or f"{session_id} {len(self._infos)}"
         self._message({**info, "id": name, "sessionID": session_id}, number)
         parts = value.get("parts")
         for part in parts if type(parts) is list else []:
             self._part(name, session_id, part)
 
-    def _message(self, info: Record, number: int) -> None:
+    def _message(self, info: JsonObject, number: int) -> None:
         name = info["id"]
         if name in self._infos:
             self._skip(
@@ -162,7 +163,7 @@ class Values:
     def _part(self, message_id: str, session_id: str, part: Any) -> None:
         """A part; one that comes again is a later state of the same."""
         parts = self._parts.setdefault(message_id, {})
-        parts[word_in(part, "id") or f" {len(parts)}"] = part
+        parts[get_text(part, "id") or f" {len(parts)}"] = part
         self.home.setdefault(message_id, session_id)
 
     def messages(self, session_id: str) -> Iterator[Message]:
@@ -171,7 +172,7 @@ class Values:
         for name in _ordered(self._messages.get(session_id, []), given):
             parts = self._parts.get(name, {})
             if name not in self._infos:
-                place = f"message {name}" if name_of(name) == name else "a message"
+                place = f"message {name}" if format_kind(name) == name else "a message"
                 self._skip("no-message", place, "parts whose message is not in the source")
             alone = {"id": name, "role": "assistant"} if name in self._answers else {"id": name}
             yield (

@@ -8,13 +8,17 @@ from open_token.agents.openhands import sdk_events, version0
 from open_token.agents.openhands.event_messages import Talk
 from open_token.agents.openhands.shapes import flat, is_event, is_run
 from open_token.builder.draft import Draft
-from open_token.formats.shared.export_archive import Layout, Part, fill
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.export_archive import (
+    ExportedConversation,
+    ExportLayout,
+    note_empty_conversation,
+)
+from open_token.formats.shared.fields import as_text
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
 Body = dict[str, Any]
-LAYOUT = Layout(
+LAYOUT = ExportLayout(
     globs=(), sign=b"openhands-runs", is_one=is_run, id_of=lambda run: run["instance_id"]
 )
 _TOLD = frozenset(("instance_id", "instruction", "history", "metrics", "metadata", "instance"))
@@ -22,31 +26,31 @@ _TOLD = frozenset(("instance_id", "instruction", "history", "metrics", "metadata
 
 def conversations(source: Source) -> list[Found]:
     """The runs of the file, in its order."""
-    return LAYOUT.parts(source).listed(_found)
+    return LAYOUT.find_conversations(source).list_all(_found)
 
 
-def _found(part: Part) -> Found:
-    first = " ".join((word(part.value.get("instruction")) or "")[:400].split())
+def _found(part: ExportedConversation) -> Found:
+    first = " ".join((as_text(part.value.get("instruction")) or "")[:400].split())
     return Found(part.id, title=first[:80] or None, messages=len(_history(part.value)))
 
 
 def belongs(source: Source, at: str, value: Any) -> str | None:
     """The run that a line belongs to."""
-    return LAYOUT.parts(source).owner(at, value)
+    return LAYOUT.find_conversations(source).find_owner(at, value)
 
 
 def read(source: Source, draft: Draft) -> None:
     """Tell the chosen run: the task, the events, how it ended."""
-    parts = LAYOUT.parts(source)
-    parts.note(draft)
-    part = parts.chosen(source)
+    parts = LAYOUT.find_conversations(source)
+    parts.note_other_content(draft)
+    part = parts.get_selected(source)
     run = part.value
     draft.conversation["id"] = part.id
     about = run.get("metadata")
     metadata: Body = about if isinstance(about, dict) else {}
     _context(draft, metadata)
     history = _history(run)
-    instruction = word(run.get("instruction"))
+    instruction = as_text(run.get("instruction"))
     if instruction and not _says(history[:8], instruction):
         draft.add_message("user", instruction, draft.get_actor("human", "user"))
     _tell(draft, history, _model(metadata), run.get("metrics"))
@@ -59,7 +63,7 @@ def read(source: Source, draft: Draft) -> None:
         draft.note_omission(
             "skipped-field", "the run", "the task as the benchmark describes it (instance)"
         )
-    fill(source, draft)
+    note_empty_conversation(source, draft)
 
 
 def _history(run: Body) -> list[Any]:
@@ -70,7 +74,7 @@ def _history(run: Body) -> list[Any]:
 def _model(metadata: Body) -> str | None:
     for name in ("llm_config", "llm"):
         if isinstance(settings := metadata.get(name), dict):
-            return word(settings.get("model"))
+            return as_text(settings.get("model"))
     return None
 
 

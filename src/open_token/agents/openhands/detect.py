@@ -42,11 +42,13 @@ def has_runs(source: Source) -> bool:
 
 
 def _is_folder(source: Source) -> bool:
-    if any(is_state(state.sample[0]) for state in source.below("base_state.json") if state.sample):
+    if any(
+        is_state(state.sample[0]) for state in source.find_files("base_state.json") if state.sample
+    ):
         return True
     for patterns, is_ours in ((EVENTS, is_event), (OLD_EVENTS, is_old_event)):
         for pattern in patterns:
-            if files := source.below(pattern):
+            if files := source.find_files(pattern):
                 return bool(files[0].sample) and is_ours(files[0].sample[0])
     return False
 

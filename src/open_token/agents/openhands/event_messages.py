@@ -5,11 +5,10 @@ from typing import Any
 
 from open_token.agents.openhands.usage import Spending
 from open_token.builder.draft import Draft
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.reasoning import Thought, apart, thoughts
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.reasoning import ReasoningText, list_reasoning, split_think_tag
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Role, Visibility
@@ -62,7 +61,7 @@ class Talk:
     def meet(self, state: Body) -> None:
         """What the state tells of the whole: its id, its folder, its model, what each answer
         cost."""
-        if name := word(state.get("id")):
+        if name := as_text(state.get("id")):
             self._draft.conversation["id"] = name
         agent = state.get("agent")
         llm = agent.get("llm") if isinstance(agent, dict) else None
@@ -70,20 +69,20 @@ class Talk:
         workspace = state.get("workspace")
         folder = workspace.get("working_dir") if isinstance(workspace, dict) else None
         facts = {
-            "cwd": word(folder),
+            "cwd": as_text(folder),
             "model": self._model,
-            "status": word(state.get("execution_status")),
+            "status": as_text(state.get("execution_status")),
         }
         known = {name: value for name, value in facts.items() if value}
         self._draft.add_annotation({"kind": "context"} | known, actor=self.runtime)
         tools = (
-            [name for tool in objects(agent.get("tools")) if (name := word(tool.get("name")))]
+            [name for tool in as_dicts(agent.get("tools")) if (name := as_text(tool.get("name")))]
             if agent
             else []
         )
         if agent and tools:
             self._draft.add_annotation({"kind": "tools", "names": tools}, actor=self.runtime)
-            note_definitions(self._draft.note_omission, agent.get("tools"), "base_state.json")
+            note_tool_definitions(self._draft.note_omission, agent.get("tools"), "base_state.json")
         self._spending.take(state.get("stats"))
 
     def ask(self, model: str | None, spent: Any) -> None:
@@ -101,7 +100,7 @@ class Talk:
             self._draft.note_omission("time-without-zone", place, "a time without a zone")
         tell = self._kinds.get(kind)
         if tell is None:
-            self._draft.note_omission("skipped-record", place, f"kind {name_of(kind)}")
+            self._draft.note_omission("skipped-record", place, f"kind {format_kind(kind)}")
         else:
             tell(event, place, ts)
 
@@ -112,16 +111,16 @@ class Talk:
             self._draft.add_annotation(data, actor=self.runtime, usage=self._spending.rest())
 
     def _speak(self, model: Any) -> None:
-        self._model = word(model) or self._model
+        self._model = as_text(model) or self._model
         self._actor = None
-        if provider := provider_of(self._model):
+        if provider := identify_provider(self._model):
             self._draft.conversation.setdefault("provider", provider)
 
     @property
     def _agent(self) -> str:
         if self._actor is None:
             self._actor = self._draft.get_actor(
-                "model", "agent", provider=provider_of(self._model), model=self._model
+                "model", "agent", provider=identify_provider(self._model), model=self._model
             )
         return self._actor
 
@@ -139,22 +138,22 @@ class Talk:
             usage = self._spending.of(spent) if spent else None
             self._draft.add_message(role, said, actor, ts=ts, visibility=visibility, usage=usage)
 
-    def _think(self, found: list[Thought], ts: str | None) -> None:
+    def _think(self, found: list[ReasoningText], ts: str | None) -> None:
         for text, summary in found:
             self._draft.add_reasoning(text, self._agent, ts=ts, summary=summary)
 
     def _prompt(self, event: Body, place: str, ts: str | None) -> None:
         self._say("system", event.get("system_prompt"), self.runtime, ts)
         self._say("system", event.get("dynamic_context"), self.runtime, ts)
-        functions = [tool.get("function", tool) for tool in objects(event.get("tools"))]
+        functions = [tool.get("function", tool) for tool in as_dicts(event.get("tools"))]
         named = [
-            word(made.get("name")) or word(made.get("title")) or word(made.get("kind"))
+            as_text(made.get("name")) or as_text(made.get("title")) or as_text(made.get("kind"))
             for made in functions
             if isinstance(made, dict)
         ]
         if names := [name for name in named if name]:
             self._draft.add_annotation({"kind": "tools", "names": names}, actor=self.runtime, ts=ts)
-            note_definitions(self._draft.note_omission, functions, place)
+            note_tool_definitions(self._draft.note_omission, functions, place)
 
     def _message(self, event: Body, place: str, ts: str | None) -> None:
         message = event.get("llm_message")
@@ -162,14 +161,14 @@ class Talk:
             self._draft.note_omission("empty-message", place, "a message without content")
             return
         if message.get("role") == "assistant":
-            said, found = apart(content(message.get("content")), thoughts(message))
+            said, found = split_think_tag(content(message.get("content")), list_reasoning(message))
             self._think(found, ts)
             self._say("assistant", said, self._agent, ts, spent=event.get("llm_response_id"))
-            for call in objects(message.get("tool_calls")):
+            for call in as_dicts(message.get("tool_calls")):
                 self._call(
-                    word(call.get("id")),
+                    as_text(call.get("id")),
                     call.get("name"),
-                    arguments(call.get("arguments")),
+                    parse_arguments(call.get("arguments")),
                     event,
                     ts,
                 )
@@ -185,7 +184,7 @@ class Talk:
 
     def _ask(self, event: Body, message: Body, ts: str | None) -> None:
         """In the user's place: the person, another agent, or the runtime itself."""
-        sender = word(event.get("sender"))
+        sender = as_text(event.get("sender"))
         if event.get("source") == "user" and not sender:
             self._say("user", message.get("content"), self._draft.get_actor("human", "user"), ts)
         else:
@@ -193,14 +192,14 @@ class Talk:
             self._say("user", message.get("content"), actor, ts, "internal")
 
     def _action(self, event: Body, place: str, ts: str | None) -> None:
-        answer = word(event.get("llm_response_id"))
-        said, found = apart(content(event.get("thought")), thoughts(event))
+        answer = as_text(event.get("llm_response_id"))
+        said, found = split_think_tag(content(event.get("thought")), list_reasoning(event))
         if not answer or (answer, [said, found]) != self._said:
             self._think(found, ts)
             self._say("assistant", said, self._agent, ts, spent=answer)
             self._said = answer, [said, found]
         call, action = event.get("tool_call"), event.get("action")
-        given = arguments(call.get("arguments")) if isinstance(call, dict) else None
+        given = parse_arguments(call.get("arguments")) if isinstance(call, dict) else None
         if given is None:
             given = (
                 {name: value for name, value in action.items() if name != "kind"}
@@ -211,8 +210,8 @@ class Talk:
             # The last word of a conversation is the argument of this call.
             self._say("assistant", action.get("message"), self._agent, ts, spent=answer)
         name = event.get("tool_name") or (call.get("name") if isinstance(call, dict) else None)
-        native = word(event.get("tool_call_id")) or (
-            word(call.get("id")) if isinstance(call, dict) else None
+        native = as_text(event.get("tool_call_id")) or (
+            as_text(call.get("id")) if isinstance(call, dict) else None
         )
         self._call(native, name, given, event, ts)
 
@@ -223,24 +222,24 @@ class Talk:
         usage = self._spending.of(answer)
         self._draft.add_tool_call(
             native,
-            word(name) or "tool",
+            as_text(name) or "tool",
             given,
             self._agent,
             ts=ts,
             usage=usage,
-            group=word(answer),
+            group=as_text(answer),
             extra=extra,
         )
 
     def _observation(self, event: Body, place: str, ts: str | None) -> None:
         seen = event.get("observation")
-        tool, native = word(event.get("tool_name")), word(event.get("tool_call_id"))
+        tool, native = as_text(event.get("tool_name")), as_text(event.get("tool_call_id"))
         if not isinstance(seen, dict):
             self._draft.add_tool_result(native, "" if seen is None else seen, ts=ts, tool=tool)
             return
         facts = _facts(seen)
         if native is None or not self._draft.is_call_open(native):
-            facts |= kept(seen, "command")  # nothing else tells what was called
+            facts |= pick_fields(seen, "command")  # nothing else tells what was called
         for name, value in seen.items():
             if name in _TOLD_OF_A_RESULT or value in (None, "", [], {}, False):
                 continue
@@ -248,7 +247,7 @@ class Talk:
                 facts.setdefault(name, value)
             else:
                 self._draft.note_omission(
-                    "skipped-field", place, f"field {name_of(name)} of an observation"
+                    "skipped-field", place, f"field {format_kind(name)} of an observation"
                 )
         if isinstance(about := seen.get("metadata"), dict) and any(
             about.get(name) for name in _SHELL
@@ -261,29 +260,29 @@ class Talk:
 
     def _rejection(self, event: Body, place: str, ts: str | None) -> None:
         facts: Body = {"rejected": True}
-        if source := word(event.get("rejection_source")):
+        if source := as_text(event.get("rejection_source")):
             facts["rejection_source"] = source
         output = event.get("rejection_reason")
-        native, tool = word(event.get("tool_call_id")), word(event.get("tool_name"))
+        native, tool = as_text(event.get("tool_call_id")), as_text(event.get("tool_name"))
         self._draft.add_tool_result(
             native, "" if output is None else output, ts=ts, tool=tool, facts=facts
         )
 
     def _error(self, event: Body, place: str, ts: str | None) -> None:
-        native = word(event.get("tool_call_id"))
+        native = as_text(event.get("tool_call_id"))
         if native is None:
             self._draft.add_annotation(
                 {"kind": "error", "error": event.get("error")}, actor=self.runtime, ts=ts
             )
             return
-        output, tool = event.get("error"), word(event.get("tool_name"))
+        output, tool = event.get("error"), as_text(event.get("tool_name"))
         self._draft.add_tool_result(
             native, "" if output is None else output, ts=ts, tool=tool, facts={"is_error": True}
         )
 
     def _failure(self, event: Body, place: str, ts: str | None) -> None:
         self._draft.add_annotation(
-            {"kind": "error"} | kept(event, "code", "detail"), actor=self.runtime, ts=ts
+            {"kind": "error"} | pick_fields(event, "code", "detail"), actor=self.runtime, ts=ts
         )
 
     def _condensation(self, event: Body, place: str, ts: str | None) -> None:
@@ -297,7 +296,7 @@ class Talk:
         )
 
     def _interrupt(self, event: Body, place: str, ts: str | None) -> None:
-        data = {"kind": "interrupted"} | kept(event, "reason")
+        data: Body = {"kind": "interrupted"} | pick_fields(event, "reason")
         if event["kind"] == "PauseEvent":
             data["paused"] = True
         self._draft.add_annotation(data, actor=self._draft.get_actor("human", "user"), ts=ts)
@@ -309,15 +308,15 @@ class Talk:
         elif key == "full_state" and isinstance(value, dict):
             self._speak(self._spending.take(value.get("stats")))
         else:
-            self._draft.note_omission("skipped-record", place, f"state update {name_of(key)}")
+            self._draft.note_omission("skipped-record", place, f"state update {format_kind(key)}")
 
     def _outside_call(self, event: Body, place: str, ts: str | None) -> None:
         """A call that an agent behind ACP made: told when it starts, answered when it ends."""
-        native = word(event.get("tool_call_id"))
-        tool = word(event.get("tool_kind")) or word(event.get("title")) or "tool"
+        native = as_text(event.get("tool_call_id"))
+        tool = as_text(event.get("tool_kind")) or as_text(event.get("title")) or "tool"
         if native is None or native not in self._started:
             given = event.get("raw_input")
-            extra = kept(event, "title", "parent_tool_call_id")
+            extra = pick_fields(event, "title", "parent_tool_call_id")
             key = self._draft.add_tool_call(
                 native, tool, {} if given is None else given, self._agent, ts=ts, extra=extra
             )
@@ -358,7 +357,9 @@ def _facts(seen: Body) -> Body:
         facts["timeout"] = True
     # The runtime shows these to the model around the output.
     return facts | {
-        name: about[name] for name in ("working_dir", "prefix", "suffix") if word(about.get(name))
+        name: about[name]
+        for name in ("working_dir", "prefix", "suffix")
+        if as_text(about.get(name))
     }
 
 

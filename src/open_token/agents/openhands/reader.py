@@ -29,9 +29,9 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def _is_sdk_folder(source: Source) -> bool:
-    if source.below("base_state.json"):
+    if source.find_files("base_state.json"):
         return True
-    return any(source.below(pattern) for pattern in EVENTS)
+    return any(source.find_files(pattern) for pattern in EVENTS)
 
 
 def list_conversations(source: Source) -> list[Found]:

@@ -45,17 +45,17 @@ def _parts(source: Source) -> tuple[dict[str, Any] | None, list[Source] | None]:
     """The state, where it is there, and the files of a folder; no files when the source holds the
     events itself."""
     if source.shape == "folder":
-        found = next((files for pattern in EVENTS if (files := source.below(pattern))), [])
-        return _state(source.below("base_state.json")), in_order(found)
+        found = next((files for pattern in EVENTS if (files := source.find_files(pattern))), [])
+        return _state(source.find_files("base_state.json")), in_order(found)
     sample = flat(source.sample)
     if len(sample) == 1 and is_state(sample[0]):
-        return source.document, in_order(source.neighbours(EVENTS[0]))
+        return source.document, in_order(source.find_siblings(EVENTS[0]))
     if len(sample) == 1 and source.shape in ("document", "lines"):
-        files = in_order(source.neighbours(EVENTS[1]))
+        files = in_order(source.find_siblings(EVENTS[1]))
         if any(file.path == source.path for file in files):
             own = [source if file.path == source.path else file for file in files]
-            return _state(source.neighbours("../base_state.json")), own
-    beside = source.neighbour("base_state.json")
+            return _state(source.find_siblings("../base_state.json")), own
+    beside = source.open_sibling("base_state.json")
     return _state([beside] if beside else []), None
 
 

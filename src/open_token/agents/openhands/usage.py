@@ -2,9 +2,8 @@
 
 from typing import Any, cast
 
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_dicts, as_text
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Usage
 
 Body = dict[str, Any]
@@ -26,14 +25,14 @@ class Spending:
             if isinstance(spent, dict):
                 self.add(purpose, spent)
                 if purpose in ("agent", "default"):
-                    model = word(spent.get("model_name"))
+                    model = as_text(spent.get("model_name"))
         return model
 
     def add(self, purpose: str, spent: Body) -> None:
         """What was spent for one purpose: the agent, the condenser."""
         self._totals[purpose] = spent
-        for usage in objects(spent.get("token_usages")):
-            name, known = word(usage.get("response_id")), usage_of(usage)
+        for usage in as_dicts(spent.get("token_usages")):
+            name, known = as_text(usage.get("response_id")), usage_of(usage)
             if name and known:
                 self._by_answer.setdefault(name, known)
 
@@ -58,7 +57,7 @@ class Spending:
             usage = usage_of(spent.get("accumulated_token_usage")) or {}
             cost = spent.get("accumulated_cost")
             if any(usage.values()) or cost:
-                model = {"model": spent["model_name"]} if word(spent.get("model_name")) else {}
+                model = {"model": spent["model_name"]} if as_text(spent.get("model_name")) else {}
                 made[purpose] = {**model, **usage, "cost_usd": cost}
         return made
 
@@ -70,14 +69,14 @@ class Spending:
             for name, count in cast(dict[str, int], usage).items():
                 sums[name] = sums.get(name, 0) + count
         left = {name: count - self._given.get(name, 0) for name, count in sums.items()}
-        return counts(**{name: count for name, count in left.items() if count > 0})
+        return build_usage(**{name: count for name, count in left.items() if count > 0})
 
 
 def usage_of(value: Any) -> Usage | None:
     """Token counts; the prompt includes what was read from a cache."""
     if not isinstance(value, dict):
         return None
-    return counts(
+    return build_usage(
         input_tokens=value.get("prompt_tokens"),
         output_tokens=value.get("completion_tokens"),
         reasoning_tokens=value.get("reasoning_tokens"),

@@ -9,11 +9,11 @@ from typing import Any
 from open_token.agents.openhands.shapes import OLD_EVENTS, flat, in_order, is_old_event
 from open_token.agents.openhands.usage import Spending
 from open_token.builder.draft import Draft
-from open_token.formats.shared.chat_messages import objects, usage
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.reasoning import apart, thoughts
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.chat_messages import parse_usage
+from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.reasoning import list_reasoning, split_think_tag
 from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage
@@ -55,7 +55,7 @@ def tell(
 
 def _events(source: Source) -> Iterator[tuple[str, Any]]:
     if source.shape == "folder":
-        found = next((files for pattern in OLD_EVENTS if (files := source.below(pattern))), [])
+        found = next((files for pattern in OLD_EVENTS if (files := source.find_files(pattern))), [])
         yield from ((PurePath(file.name).name, file.document) for file in in_order(found))
     elif source.shape == "document":
         document = source.document
@@ -120,7 +120,7 @@ class _Talk:
     def _agent(self) -> str:
         name = self._spans[-1][2] if self._spans else "agent"
         return self._draft.get_actor(
-            "model", name, provider=provider_of(self._model), model=self._model
+            "model", name, provider=identify_provider(self._model), model=self._model
         )
 
     def _say(self, role: Any, words: Any, actor: str, ts: str | None, **how: Any) -> None:
@@ -135,19 +135,19 @@ class _Talk:
         origin = event.get("source")
         if kind in _QUIET or (kind == "recall" and origin != "agent"):
             self._keys[_number(event)] = None
-            self._draft.note_omission("skipped-record", place, f"action {name_of(kind)}")
+            self._draft.note_omission("skipped-record", place, f"action {format_kind(kind)}")
         elif kind == "system":
             self._say("system", args.get("content"), self._runtime, ts)
-            tools = [tool.get("function", tool) for tool in objects(args.get("tools"))]
+            tools = [tool.get("function", tool) for tool in as_dicts(args.get("tools"))]
             if names := [
                 name
                 for tool in tools
-                if isinstance(tool, dict) and (name := word(tool.get("name")))
+                if isinstance(tool, dict) and (name := as_text(tool.get("name")))
             ]:
                 self._draft.add_annotation(
                     {"kind": "tools", "names": names}, actor=self._runtime, ts=ts
                 )
-                note_definitions(self._draft.note_omission, tools, place)
+                note_tool_definitions(self._draft.note_omission, tools, place)
         elif kind in ("condensation", "condense"):
             self._say("user", args.get("summary"), self._runtime, ts, visibility="internal")
             self._draft.add_annotation(
@@ -186,7 +186,7 @@ class _Talk:
             # The last word of a conversation is the argument of this call.
             final = args.get("final_thought") or args.get("message") or event.get("message")
             self._say("assistant", final, self._agent, ts)
-        native = word(meta.get("tool_call_id"))
+        native = as_text(meta.get("tool_call_id"))
         made = _called(meta, native)
         if made is None:
             made = {
@@ -195,9 +195,9 @@ class _Talk:
                 if name not in _BOOKKEEPING or kind == "think"
             }
         extra = (
-            {"security_risk": args["security_risk"]} if word(args.get("security_risk")) else None
+            {"security_risk": args["security_risk"]} if as_text(args.get("security_risk")) else None
         )
-        tool = word(meta.get("function_name")) or kind
+        tool = as_text(meta.get("function_name")) or kind
         key = self._draft.add_tool_call(
             native,
             tool,
@@ -226,7 +226,7 @@ class _Talk:
             }
             known = {name: value for name, value in data.items() if value}
             span = self._draft.start_span(known, self._agent, ts=ts, call=key)
-            self._spans.append((span, key, word(args.get("agent")) or "delegate"))
+            self._spans.append((span, key, as_text(args.get("agent")) or "delegate"))
 
     def _delegated(self, key: str | None, place: str, ts: str | None) -> None:
         """The other agent is done."""
@@ -245,19 +245,19 @@ class _Talk:
         """The thoughts and words of an answer, told with its first action; gives what it cost."""
         found = meta.get("model_response")
         response: Body = found if isinstance(found, dict) else {}
-        self._model = word(response.get("model")) or self._model
-        if provider := provider_of(self._model):
+        self._model = as_text(response.get("model")) or self._model
+        if provider := identify_provider(self._model):
             self._draft.conversation.setdefault("provider", provider)
-        answer = word(response.get("id"))
+        answer = as_text(response.get("id"))
         if answer and answer == self._answer:
             return None
         self._answer = answer
         message = _message(response)
-        said, hidden = apart(word(args.get("thought")) or "", thoughts(message))
+        said, hidden = split_think_tag(as_text(args.get("thought")) or "", list_reasoning(message))
         for text, summary in hidden:
             self._draft.add_reasoning(text, self._agent, ts=ts, span=self._span, summary=summary)
         spent = self._spending.of(answer)
-        if spent is None and (spent := usage(response.get("usage"))):
+        if spent is None and (spent := parse_usage(response.get("usage"))):
             self._spending.given(spent)
         if said:
             self._say("assistant", said, self._agent, ts, usage=spent)
@@ -269,7 +269,7 @@ class _Talk:
         given = event.get("extras")
         extras: Body = given if isinstance(given, dict) else {}
         if kind in _QUIET or (kind == "error" and self._key(event) is None and not output):
-            self._draft.note_omission("skipped-record", place, f"observation {name_of(kind)}")
+            self._draft.note_omission("skipped-record", place, f"observation {format_kind(kind)}")
             return
         if kind in ("recall", "microagent", "workspace_context"):
             known = {name: value for name, value in extras.items() if value}
@@ -290,7 +290,7 @@ class _Talk:
         for name, value in extras.items():
             if name not in _TOLD_EXTRAS and name not in ("screenshot", "image_urls") and value:
                 self._draft.note_omission(
-                    "skipped-field", place, f"field {name_of(name)} of an observation"
+                    "skipped-field", place, f"field {format_kind(name)} of an observation"
                 )
 
     def _aside(self, kind: Any, output: Any, ts: str | None) -> None:
@@ -306,7 +306,7 @@ class _Talk:
         images = [
             url
             for url in (extras.get("screenshot"), *_listed(extras.get("image_urls")))
-            if word(url)
+            if as_text(url)
         ]
         if images:
             text = [{"type": "text", "text": output}] if output else []
@@ -320,7 +320,7 @@ class _Talk:
             facts["is_error"] = True
         if kind == "user_rejected":
             facts["rejected"] = True
-        tool = word(kind)
+        tool = as_text(kind)
         return self._draft.add_tool_result(
             key, "" if output is None else output, ts=ts, span=self._span, facts=facts, tool=tool
         )
@@ -328,7 +328,7 @@ class _Talk:
     def _key(self, event: Body) -> str | None:
         """The key of the call that an observation answers."""
         meta = event.get("tool_call_metadata")
-        native = word(meta.get("tool_call_id")) if isinstance(meta, dict) else None
+        native = as_text(meta.get("tool_call_id")) if isinstance(meta, dict) else None
         if native:
             return native
         cause = event.get("cause")
@@ -354,7 +354,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _message(response: Body) -> Body:
-    choices = objects(response.get("choices"))
+    choices = as_dicts(response.get("choices"))
     message = choices[0].get("message") if choices else None
     return message if isinstance(message, dict) else {}
 
@@ -362,10 +362,12 @@ def _message(response: Body) -> Body:
 def _called(meta: Body, native: str | None) -> Any:
     """The arguments as the model gave them; None when its answer is not kept."""
     response = meta.get("model_response")
-    for call in objects(_message(response).get("tool_calls")) if isinstance(response, dict) else ():
+    for call in (
+        as_dicts(_message(response).get("tool_calls")) if isinstance(response, dict) else ()
+    ):
         function = call.get("function")
         if native and call.get("id") == native and isinstance(function, dict):
-            return arguments(function.get("arguments"))
+            return parse_arguments(function.get("arguments"))
     return None
 
 
@@ -376,7 +378,7 @@ def _with_images(args: Body) -> str | list[Any]:
         for url in _listed(args.get("image_urls"))
         if isinstance(url, str)
     ]
-    files = kept(args, "file_urls") if args.get("file_urls") else {}
+    files = pick_fields(args, "file_urls") if args.get("file_urls") else {}
     if not images and not files:
         return text if isinstance(text, str) else []
     blocks: list[Any] = [{"type": "text", "text": text}] if text else []

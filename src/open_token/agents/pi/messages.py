@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import Providers
-from open_token.formats.shared.responses_content import content, kept, name_of, word
-from open_token.formats.shared.user_shell_commands import tell_command, tell_output
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import ProviderTracker
+from open_token.formats.shared.responses_content import parse_content
+from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.user_shell_commands import add_command_output, add_user_command
 from open_token.model.document import Event, Usage
 
 Message = dict[str, Any]
@@ -23,7 +24,7 @@ class Talk:
         self._draft = draft
         self._client = client
         self._person = ""
-        self.providers = Providers()
+        self.providers = ProviderTracker()
         self._actors: dict[tuple[str | None, str | None], str] = {}
         self._prompt = ""
         self._tools: list[str] = []
@@ -44,7 +45,7 @@ class Talk:
         role = message.get("role")
         tell = self._roles.get(role) if isinstance(role, str) else None
         if tell is None:
-            self._draft.note_omission("unknown-role", f"line {number}", f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", f"line {number}", f"role {format_kind(role)}")
         else:
             tell(message, ts, number)
 
@@ -84,29 +85,31 @@ class Talk:
         if (names and names != self._tools) or removed:
             facts = {"names": names or None, "removed": removed or None}
             self._draft.add_annotation(
-                {"kind": "tools", **kept(facts, *facts)}, actor=self._client, ts=ts
+                {"kind": "tools", **pick_fields(facts, *facts)}, actor=self._client, ts=ts
             )
-            note_definitions(self._draft.note_omission, message.get("toolsAdded"), f"line {number}")
+            note_tool_definitions(
+                self._draft.note_omission, message.get("toolsAdded"), f"line {number}"
+            )
         self._tools = names or self._tools
 
     def spent(self, entry: Message, ts: str | None) -> None:
         """Tokens that no answer of the talk took."""
-        actor = self._speaker(word(entry.get("provider")), word(entry.get("model")))
+        actor = self._speaker(as_text(entry.get("provider")), as_text(entry.get("model")))
         usage, cost = usage_of(entry.get("usage")), cost_of(entry.get("usage"))
         facts = {
-            "purpose": word(entry.get("kind")),
-            "text": word(entry.get("note")),
+            "purpose": as_text(entry.get("kind")),
+            "text": as_text(entry.get("note")),
             "cost_usd": cost,
         }
         self._draft.add_annotation(
-            {"kind": "usage", **kept(facts, *facts)}, actor=actor, ts=ts, usage=usage
+            {"kind": "usage", **pick_fields(facts, *facts)}, actor=actor, ts=ts, usage=usage
         )
 
     def _user(self, message: Message, ts: str | None, number: int) -> None:
-        self._draft.add_message("user", content(message.get("content")), self._asker(), ts=ts)
+        self._draft.add_message("user", parse_content(message.get("content")), self._asker(), ts=ts)
 
     def _assistant(self, message: Message, ts: str | None, number: int) -> None:
-        actor = self._speaker(word(message.get("provider")), word(message.get("model")))
+        actor = self._speaker(as_text(message.get("provider")), as_text(message.get("model")))
         spent, last = usage_of(message.get("usage")), None
         said = message.get("content")
         for block in said if isinstance(said, list) else [said] if said else []:
@@ -120,7 +123,7 @@ class Talk:
     def _speaker(self, provider: str | None, model: str | None) -> str:
         known = self._actors.get((provider, model))
         if known is None:
-            named = self.providers.meet(provider, model)
+            named = self.providers.add_model(provider, model)
             known = self._draft.get_actor("model", "assistant", provider=named, model=model)
             self._actors[provider, model] = known
         return known
@@ -139,7 +142,7 @@ class Talk:
             self._call(block, actor, ts, number, spent)
         elif kind == "text" and type(words := block.get("text")) is str and words:
             self._draft.add_message("assistant", words, actor, ts=ts, usage=spent)
-        elif said := content([block] if isinstance(block, dict | str) else None):
+        elif said := parse_content([block] if isinstance(block, dict | str) else None):
             self._draft.add_message("assistant", said, actor, ts=ts, usage=spent)
         else:
             return None, spent
@@ -151,10 +154,10 @@ class Talk:
         arguments = block.get("arguments")
         # A call that broke off has its arguments as far as they came, also as the text they came
         # in.
-        partial = word(block.get("partialJson"))
+        partial = as_text(block.get("partialJson"))
         self._draft.add_tool_call(
-            word(block.get("id")),
-            word(block.get("name")) or "tool",
+            as_text(block.get("id")),
+            as_text(block.get("name")) or "tool",
             {} if arguments is None else arguments,
             actor,
             ts=ts,
@@ -165,7 +168,7 @@ class Talk:
 
     def _end(self, message: Message, actor: str, ts: str | None) -> None:
         """What is known of an answer beside its words."""
-        reason, problem = message.get("stopReason"), word(message.get("errorMessage"))
+        reason, problem = message.get("stopReason"), as_text(message.get("errorMessage"))
         facts = {"message": problem} if problem else {}
         if reason == "aborted":
             self._draft.add_annotation({"kind": "aborted", **facts}, actor=actor, ts=ts)
@@ -178,9 +181,9 @@ class Talk:
 
     def _result(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"is_error": True} if message.get("isError") is True else None
-        output, tool = content(message.get("content")), word(message.get("toolName"))
+        output, tool = parse_content(message.get("content")), as_text(message.get("toolName"))
         self._draft.add_tool_result(
-            word(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts
+            as_text(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts
         )
         if message.get("details"):
             self._draft.note_omission(
@@ -196,19 +199,21 @@ class Talk:
             "exit_code": message.get("exitCode"),
             "cancelled": message.get("cancelled") or None,
             "truncated": message.get("truncated") or None,
-            "full_output_path": word(message.get("fullOutputPath")),
+            "full_output_path": as_text(message.get("fullOutputPath")),
             "hidden_from_model": message.get("excludeFromContext") or None,
         }
-        tell_command(self._draft, word(message.get("command")) or "", self._asker(), facts, ts=ts)
-        tell_output(self._draft, content(message.get("output")), self._client, ts=ts)
+        add_user_command(
+            self._draft, as_text(message.get("command")) or "", self._asker(), facts, ts=ts
+        )
+        add_command_output(self._draft, parse_content(message.get("output")), self._client, ts=ts)
 
     def custom(self, message: Message, ts: str | None, number: int) -> None:
         """What an extension put into the talk."""
-        words = content(message.get("content"))
+        words = parse_content(message.get("content"))
         said = self._draft.add_message("user", words, self._client, ts=ts, visibility="internal")
-        facts = {"extension": word(message.get("customType")), "display": message.get("display")}
+        facts = {"extension": as_text(message.get("customType")), "display": message.get("display")}
         self._draft.add_annotation(
-            {"kind": "message_facts", **kept(facts, *facts)}, parent=said, ts=ts
+            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=said, ts=ts
         )
         if message.get("details"):
             self._draft.note_omission(
@@ -217,17 +222,21 @@ class Talk:
 
     def _branch_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"from_entry": message.get("fromId")}
-        self.summary(message.get("summary"), {"kind": "branch_summary", **kept(facts, *facts)}, ts)
+        self.summary(
+            message.get("summary"), {"kind": "branch_summary", **pick_fields(facts, *facts)}, ts
+        )
 
     def _compaction_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"tokens_before": message.get("tokensBefore")}
-        self.summary(message.get("summary"), {"kind": "compaction", **kept(facts, *facts)}, ts)
+        self.summary(
+            message.get("summary"), {"kind": "compaction", **pick_fields(facts, *facts)}, ts
+        )
 
     def summary(self, words: Any, about: dict[str, Any], ts: str | None, spent: Any = None) -> None:
         """What the model goes on with in place of what was left, what is known of that, and what
         making it took."""
         said = self._draft.add_message(
-            "user", content(words), self._client, ts=ts, visibility="internal"
+            "user", parse_content(words), self._client, ts=ts, visibility="internal"
         )
         if total := cost_of(spent):
             about = {**about, "cost_usd": total}
@@ -239,7 +248,7 @@ def _words(value: Any) -> str:
     if isinstance(value, str):
         return value
     texts = (
-        [word(block.get("text")) for block in value if isinstance(block, dict)]
+        [as_text(block.get("text")) for block in value if isinstance(block, dict)]
         if isinstance(value, list)
         else []
     )
@@ -248,7 +257,7 @@ def _words(value: Any) -> str:
 
 def _names(tools: Any) -> list[str]:
     found = (
-        [word(tool.get("name")) for tool in tools if isinstance(tool, dict)]
+        [as_text(tool.get("name")) for tool in tools if isinstance(tool, dict)]
         if isinstance(tools, list)
         else []
     )
@@ -271,7 +280,7 @@ def usage_of(usage: Any) -> Usage | None:
     fresh, output, read, written, reasoning = (_count(usage.get(name)) for name in names)
     if not (fresh or output or read or written):
         return None
-    return counts(
+    return build_usage(
         input_tokens=(fresh or 0) + (read or 0) + (written or 0),
         output_tokens=output,
         reasoning_tokens=reasoning,

@@ -6,7 +6,8 @@ from typing import Any
 
 from open_token.agents.pi.messages import Talk
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.sources.source import Source
 
@@ -61,13 +62,15 @@ class Session:
             }
             draft.drop_branch(places.start, places.stop, data, self._client)
         draft.conversation["source_runtime"] = "cli"
-        self._talk.providers.settle(draft.conversation)
+        self._talk.providers.set_provider(draft.conversation)
 
     def _tell(self, entry: Entry, number: int) -> None:
         kind = entry.get("type")
         tell = self._entries.get(kind) if isinstance(kind, str) else None
         if tell is None:
-            self._draft.note_omission("unknown-record", f"line {number}", f"entry {name_of(kind)}")
+            self._draft.note_omission(
+                "unknown-record", f"line {number}", f"entry {format_kind(kind)}"
+            )
         else:
             tell(entry, to_utc(entry.get("timestamp")), number)
 
@@ -75,21 +78,24 @@ class Session:
         """What the session is; the header of a copy made for a branch is later than the entries it
         begins with."""
         conversation, ts = self._draft.conversation, to_utc(entry.get("timestamp"))
-        if (name := word(entry.get("id"))) and "id" not in conversation:
+        if (name := as_text(entry.get("id"))) and "id" not in conversation:
             conversation["id"] = name
             if ts:
                 conversation["started_at"] = ts
         facts = {
             "session_id": name,
-            "cwd": word(entry.get("cwd")),
+            "cwd": as_text(entry.get("cwd")),
             "format_version": entry.get("version"),
         }
-        facts |= {"provider": word(entry.get("provider")), "model": word(entry.get("modelId"))}
-        facts["thinking_level"] = word(entry.get("thinkingLevel"))
-        facts["parent_session"] = word(entry.get("parentSession")) or word(
+        facts |= {
+            "provider": as_text(entry.get("provider")),
+            "model": as_text(entry.get("modelId")),
+        }
+        facts["thinking_level"] = as_text(entry.get("thinkingLevel"))
+        facts["parent_session"] = as_text(entry.get("parentSession")) or as_text(
             entry.get("branchedFrom")
         )
-        self._note({"kind": "context", **kept(facts, *facts)}, ts)
+        self._note({"kind": "context", **pick_fields(facts, *facts)}, ts)
 
     def _note(self, data: dict[str, Any], ts: str | None) -> None:
         self._draft.add_annotation(data, actor=self._client, ts=ts)
@@ -106,11 +112,11 @@ class Session:
         self._talk.tell(message, ts or from_epoch(message.get("timestamp"), 0.001), number)
 
     def _model_change(self, entry: Entry, ts: str | None, number: int) -> None:
-        facts = {"provider": word(entry.get("provider")), "model": word(entry.get("modelId"))}
-        self._note({"kind": "settings", **kept(facts, *facts)}, ts)
+        facts = {"provider": as_text(entry.get("provider")), "model": as_text(entry.get("modelId"))}
+        self._note({"kind": "settings", **pick_fields(facts, *facts)}, ts)
 
     def _thinking_level(self, entry: Entry, ts: str | None, number: int) -> None:
-        self._note({"kind": "settings", "thinking_level": word(entry.get("thinkingLevel"))}, ts)
+        self._note({"kind": "settings", "thinking_level": as_text(entry.get("thinkingLevel"))}, ts)
 
     def _compaction(self, entry: Entry, ts: str | None, number: int) -> None:
         facts = {
@@ -120,12 +126,12 @@ class Session:
         }
         if isinstance(prompt := entry.get("systemMessage"), dict):
             self._talk.system(prompt, ts, number)
-        about = {"kind": "compaction", **kept(facts, *facts)}
+        about = {"kind": "compaction", **pick_fields(facts, *facts)}
         self._talk.summary(entry.get("summary"), about, ts, entry.get("usage"))
 
     def _branch_summary(self, entry: Entry, ts: str | None, number: int) -> None:
         facts = {"from_entry": entry.get("fromId"), "details": entry.get("details")}
-        about = {"kind": "branch_summary", **kept(facts, *facts)}
+        about = {"kind": "branch_summary", **pick_fields(facts, *facts)}
         self._talk.summary(entry.get("summary"), about, ts, entry.get("usage"))
 
     def _context_edit(self, entry: Entry, ts: str | None, number: int) -> None:
@@ -133,11 +139,11 @@ class Session:
         is left out so."""
         given = entry.get("replacement")
         facts = {
-            "target_entry": word(entry.get("targetId")),
+            "target_entry": as_text(entry.get("targetId")),
             "replacement": given,
             "omitted": given is None or None,
         }
-        self._note({"kind": "context_edit", **kept(facts, *facts)}, ts)
+        self._note({"kind": "context_edit", **pick_fields(facts, *facts)}, ts)
 
     def _spent(self, entry: Entry, ts: str | None, number: int) -> None:
         self._talk.spent(entry, ts)
@@ -146,11 +152,14 @@ class Session:
         self._talk.custom(entry, ts, number)
 
     def _label(self, entry: Entry, ts: str | None, number: int) -> None:
-        facts = {"label": word(entry.get("label")), "target_entry": word(entry.get("targetId"))}
-        self._note({"kind": "label", **kept(facts, *facts)}, ts)
+        facts = {
+            "label": as_text(entry.get("label")),
+            "target_entry": as_text(entry.get("targetId")),
+        }
+        self._note({"kind": "label", **pick_fields(facts, *facts)}, ts)
 
     def _named(self, entry: Entry, ts: str | None, number: int) -> None:
-        if name := word(entry.get("name")):
+        if name := as_text(entry.get("name")):
             self._draft.conversation["title"] = name
 
     def _custom(self, entry: Entry, ts: str | None, number: int) -> None:

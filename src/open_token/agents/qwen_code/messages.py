@@ -9,16 +9,17 @@ from typing import Any
 from open_token.agents.qwen_code.records import body, parts_of
 from open_token.agents.qwen_code.subagent_displays import tell_display
 from open_token.formats.shared import gemini_contents as wire
+from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.gemini_tool_outputs import (
-    answer_in,
-    call_in,
-    facts_of,
-    output_of,
-    said_in,
-    usage_of,
+    build_result_facts,
+    get_function_call,
+    get_function_response,
+    parse_usage,
+    select_message_parts,
+    unwrap_output,
 )
-from open_token.formats.shared.responses_content import kept, name_of, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import to_utc
 
 _TYPED = (None, "mid_turn_user_message", "realtime_message")
@@ -51,7 +52,7 @@ Agent = Callable[["File", str | None], bool]
 class File:
     """Tells the records of one file."""
 
-    def __init__(self, strand: Strand, agent: Agent) -> None:
+    def __init__(self, strand: Thread, agent: Agent) -> None:
         self.strand = strand
         self.tree = Tree()
         self.titles: list[tuple[str, str]] = []
@@ -68,7 +69,7 @@ class File:
         """Tell one record, whatever it is."""
         strand = self.strand
         if not isinstance(record, dict):
-            strand.skip("skipped-record", place, "a line that is no object")
+            strand.note_omission("skipped-record", place, "a line that is no object")
             return
         ts, kind = to_utc(record.get("timestamp")), record.get("type")
         strand.last_ts = ts or strand.last_ts
@@ -84,8 +85,8 @@ class File:
         elif kind == "system":
             self._system(record, ts, place)
         else:
-            strand.skip("skipped-record", place, f"type {name_of(kind)}")
-        uuid, subtype = word(record.get("uuid")), record.get("subtype")
+            strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
+        uuid, subtype = as_text(record.get("uuid")), record.get("subtype")
         if uuid and subtype not in _BESIDE:
             places = range(start, strand.draft.count)
             is_rewind = subtype == "rewind"
@@ -115,18 +116,22 @@ class File:
         if seen == self._seen:
             return
         self._seen = seen
-        facts = {name: value for key, name in _CONTEXT.items() if (value := word(record.get(key)))}
+        facts = {
+            name: value for key, name in _CONTEXT.items() if (value := as_text(record.get(key)))
+        }
         if not facts.items() <= self.context.items():
             self.context |= facts
             if self.strand.span is None:
-                self.strand.note({"kind": "context", **facts}, ts=ts)
+                self.strand.add_annotation({"kind": "context", **facts}, ts=ts)
 
     def _parts(self, record: Body, place: str) -> list[Body]:
-        parts = wire.parts(parts_of(record))
+        parts = wire.list_parts(parts_of(record))
         message = record.get("message")
         is_odd = "parts" not in message if isinstance(message, dict) else message is not None
         if len(parts) != len(parts_of(record)) or is_odd:
-            self.strand.skip("unknown-part", place, "a part that is neither text nor an object")
+            self.strand.note_omission(
+                "unknown-part", place, "a part that is neither text nor an object"
+            )
         return parts
 
     def _user(self, record: Body, ts: str | None, place: str) -> None:
@@ -137,16 +142,20 @@ class File:
             self._parts(record, place),
             body(record.get("systemPayload")),
         )
-        if any(answer_in(part) for part in parts):
+        if any(get_function_response(part) for part in parts):
             self._results(record, ts, place)
             return
-        said, shown = said_in(parts), payload.get("displayText")
+        said, shown = select_message_parts(parts), payload.get("displayText")
         if record.get("subtype") not in _TYPED or record.get("externalInputKind") is not None:
             if said:
-                strand.put_in(wire.prompt(said), ts=ts)
-            if isinstance(shown, str) and shown and shown != wire.prompt(said):
-                strand.note(
-                    {"kind": "notice", "subtype": name_of(record.get("subtype")), "text": shown},
+                strand.add_injected_message(wire.build_content(said), ts=ts)
+            if isinstance(shown, str) and shown and shown != wire.build_content(said):
+                strand.add_annotation(
+                    {
+                        "kind": "notice",
+                        "subtype": format_kind(record.get("subtype")),
+                        "text": shown,
+                    },
                     ts=ts,
                 )
             return
@@ -161,58 +170,72 @@ class File:
                 part for part in said if not str(part.get("text", "")).lstrip().startswith(_HOOK)
             ]
             added = [part for part in said if str(part.get("text", "")).lstrip().startswith(_HOOK)]
-        hook = word(payload.get("hookContext"))
+        hook = as_text(payload.get("hookContext"))
         if hook and not any(hook in str(part.get("text")) for part in said):
             added.append({"text": hook})
-        event = strand.say("user", wire.prompt(typed), strand.asker(), ts=ts) if typed else None
-        if refers := kept(payload, "attachmentReferences", "resourceLinks"):
-            strand.note({"kind": "attachment", **refers}, parent=event, ts=ts)
+        event = (
+            strand.add_message("user", wire.build_content(typed), strand.get_user_actor(), ts=ts)
+            if typed
+            else None
+        )
+        if refers := pick_fields(payload, "attachmentReferences", "resourceLinks"):
+            strand.add_annotation({"kind": "attachment", **refers}, parent=event, ts=ts)
         if added:
-            strand.put_in(wire.prompt(added), ts=ts)
+            strand.add_injected_message(wire.build_content(added), ts=ts)
 
     def _assistant(self, record: Body, ts: str | None, place: str) -> None:
-        strand, spent, said = self.strand, usage_of(record.get("usageMetadata")), list[Body]()
-        strand.speak(word(record.get("model")) or self.model)
+        strand, spent, said = self.strand, parse_usage(record.get("usageMetadata")), list[Body]()
+        strand.set_model(as_text(record.get("model")) or self.model)
         thought = None
         for part in [*self._parts(record, place), None]:
-            call = call_in(part)
+            call = get_function_call(part)
             is_thought = part is not None and part.get("thought") is True and call is None
             if part is not None and call is None and not is_thought:
                 said += [part] if part != {"text": ""} else []
                 continue
             if said:
-                strand.say("assistant", wire.prompt(said), strand.speaker, ts=ts, usage=spent)
+                strand.add_message(
+                    "assistant", wire.build_content(said), strand.model_actor, ts=ts, usage=spent
+                )
                 said, spent = [], None
             if call is not None:
                 given, before = call.get("args"), strand.draft.count
-                tool, arguments = word(call.get("name")) or "tool", {} if given is None else given
+                tool, arguments = (
+                    as_text(call.get("name")) or "tool",
+                    {} if given is None else given,
+                )
                 group = str(record.get("uuid"))
-                strand.call(word(call.get("id")), tool, arguments, ts=ts, usage=spent, group=group)
+                strand.add_tool_call(
+                    as_text(call.get("id")), tool, arguments, ts=ts, usage=spent, group=group
+                )
                 spent = spent if strand.draft.count == before else None
-            elif is_thought and part is not None and (words := word(part.get("text"))):
-                event = strand.think(words, ts=ts)
+            elif is_thought and part is not None and (words := as_text(part.get("text"))):
+                event = strand.add_reasoning(words, ts=ts)
                 thought = thought or event
         if spent and thought is not None:
             strand.draft.set_usage(thought, spent)
         elif spent:
-            strand.note({"kind": "usage"}, ts=ts, usage=spent)
+            strand.add_annotation({"kind": "usage"}, ts=ts, usage=spent)
 
     def _results(self, record: Body, ts: str | None, place: str) -> None:
         """One or more results; parts beside them (an image that was read) belong to the last."""
         parts, about = self._parts(record, place), body(record.get("toolCallResult"))
-        answers = [answer for part in parts if (answer := answer_in(part))]
+        answers = [answer for part in parts if (answer := get_function_response(part))]
         if not answers:
             answers = [{"id": about.get("callId")}]
-        others = [part for part in parts if answer_in(part) is None]
+        others = [part for part in parts if get_function_response(part) is None]
         for answer in answers:
-            output, failed = output_of(answer, others if answer is answers[-1] else [])
-            native = word(answer.get("id")) or word(about.get("callId"))
-            facts = facts_of(about.get("status"), failed or about.get("error") is not None) or {}
+            output, failed = unwrap_output(answer, others if answer is answers[-1] else [])
+            native = as_text(answer.get("id")) or as_text(about.get("callId"))
+            facts = (
+                build_result_facts(about.get("status"), failed or about.get("error") is not None)
+                or {}
+            )
             if type(about.get("durationMs")) in (int, float):
                 facts["duration_ms"] = about["durationMs"]
             self._agents_of(native, about, ts)
-            self.strand.answer(
-                native, output, ts=ts, facts=facts or None, tool=word(answer.get("name"))
+            self.strand.add_tool_result(
+                native, output, ts=ts, facts=facts or None, tool=as_text(answer.get("name"))
             )
 
     def _agents_of(self, native: str | None, about: Body, ts: str | None) -> None:
@@ -221,7 +244,7 @@ class File:
         shown = about.get("resultDisplay")
         told = self._agent(self, native)
         if not told and isinstance(shown, dict) and shown.get("type") == "task_execution":
-            tell_display(self.strand, shown, self.strand.key(native), ts)
+            tell_display(self.strand, shown, self.strand.get_call_key(native), ts)
 
     def _system(self, record: Body, ts: str | None, place: str) -> None:
         strand, subtype, payload = (
@@ -229,10 +252,10 @@ class File:
             record.get("subtype"),
             body(record.get("systemPayload")),
         )
-        if said := said_in(self._parts(record, place)):
-            strand.say("system", wire.prompt(said), strand.client, ts=ts)
+        if said := select_message_parts(self._parts(record, place)):
+            strand.add_message("system", wire.build_content(said), strand.client, ts=ts)
         if subtype == "custom_title":
-            if title := word(payload.get("customTitle")):
+            if title := as_text(payload.get("customTitle")):
                 self.titles.append((str(record.get("uuid")), title))
                 self.entitled.setdefault(title, place)
         elif subtype == "chat_compression":
@@ -240,22 +263,27 @@ class File:
         elif subtype == "slash_command":
             self._command(payload, ts)
         elif subtype == "ui_telemetry" and (error := _api_error(body(payload.get("uiEvent")))):
-            strand.note({"kind": "api_error", **error}, ts=ts)
+            strand.add_annotation({"kind": "api_error", **error}, ts=ts)
         elif isinstance(subtype, str) and subtype in _NOTICES:
-            strand.note(
-                {"kind": "notice", "subtype": subtype, **kept(payload, *_NOTICES[subtype])}, ts=ts
+            strand.add_annotation(
+                {"kind": "notice", "subtype": subtype, **pick_fields(payload, *_NOTICES[subtype])},
+                ts=ts,
             )
         elif subtype is not None or not said:
-            strand.skip("skipped-record", place, f"system {name_of(subtype)}")
+            strand.note_omission("skipped-record", place, f"system {format_kind(subtype)}")
 
     def _command(self, payload: Body, ts: str | None) -> None:
         """A command that the person typed, or what it showed; the model saw neither."""
-        typed = word(payload.get("rawCommand"))
+        typed = as_text(payload.get("rawCommand"))
         if payload.get("phase") == "invocation" and typed:
-            self.strand.say("user", typed, self.strand.asker(), ts=ts, visibility="internal")
+            self.strand.add_message(
+                "user", typed, self.strand.get_user_actor(), ts=ts, visibility="internal"
+            )
         else:
-            shown = kept(payload, "rawCommand", "outputHistoryItems")
-            self.strand.note({"kind": "notice", "subtype": "slash_command", **shown}, ts=ts)
+            shown = pick_fields(payload, "rawCommand", "outputHistoryItems")
+            self.strand.add_annotation(
+                {"kind": "notice", "subtype": "slash_command", **shown}, ts=ts
+            )
 
     def _compression(self, payload: Body, ts: str | None, place: str) -> None:
         """The context was shortened: its first message from now on is the summary, the rest was
@@ -270,18 +298,20 @@ class File:
             if isinstance(history, list)
             else []
         )
-        said = said_in(wire.parts(contents[0])) if contents else []
+        said = select_message_parts(wire.list_parts(contents[0])) if contents else []
         names = {"originalTokenCount": "tokens_before", "newTokenCount": "tokens_after"}
         data = {
             "kind": "compaction",
             **{name: info[key] for key, name in names.items() if type(info.get(key)) is int},
         }
         if contents and not said:
-            strand.skip("unknown-part", place, "a shortened context that begins without words")
-        event = strand.put_in(wire.prompt(said), ts=ts) if said else None
-        strand.note(data, parent=event, ts=ts)
+            strand.note_omission(
+                "unknown-part", place, "a shortened context that begins without words"
+            )
+        event = strand.add_injected_message(wire.build_content(said), ts=ts) if said else None
+        strand.add_annotation(data, parent=event, ts=ts)
         if len(contents) > 1:
-            strand.skip(
+            strand.note_omission(
                 "kept-history", place, "messages that the shortened context still held stand before"
             )
 

@@ -2,52 +2,62 @@
 
 from typing import Any
 
-from open_token.formats.shared.gemini_tool_outputs import answer_in, facts_of, output_of, parts_in
-from open_token.formats.shared.responses_content import kept, word
-from open_token.formats.shared.thread import Strand
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.gemini_tool_outputs import (
+    build_result_facts,
+    get_function_response,
+    list_content_parts,
+    unwrap_output,
+)
+from open_token.formats.shared.thread import Thread
 
 Body = dict[str, Any]
 
 
-def tell_display(parent: Strand, shown: Body, call: str | None, ts: str | None) -> None:
+def tell_display(parent: Thread, shown: Body, call: str | None, ts: str | None) -> None:
     """A span with the prompt of a subagent and the calls that it made."""
-    draft, kind = parent.draft, word(shown.get("subagentName"))
+    draft, kind = parent.draft, as_text(shown.get("subagentName"))
     if draft.subagents == "none":
         draft.note_omission(
             "subagent", f"event {draft.count}", "what a subagent did is left out (subagents=none)"
         )
         return
     data: Body = {"kind": "subagent"}
-    if reason := word(shown.get("taskDescription")):
+    if reason := as_text(shown.get("taskDescription")):
         data["spawn_reason"] = reason
     if kind:
         data |= {"tooling_scope": kind, "subagent_type": kind}
-    child = parent.below(kind, None, kind or "subagent")
-    child.span = draft.start_span(data, child.prompter, ts=ts, call=call)
+    child = parent.create_child(kind, None, kind or "subagent")
+    child.span = draft.start_span(data, child.user_actor, ts=ts, call=call)
     if draft.subagents == "inline":
         _tell(child, shown)
-    ended = kept(shown, "status", "terminateReason", "executionSummary")
+    ended = pick_fields(shown, "status", "terminateReason", "executionSummary")
     draft.end_span(child.span, ended, ts=ts, call=call)
 
 
-def _tell(child: Strand, shown: Body) -> None:
-    if prompt := word(shown.get("taskPrompt")):
-        child.say("user", prompt, child.prompter)
+def _tell(child: Thread, shown: Body) -> None:
+    if prompt := as_text(shown.get("taskPrompt")):
+        child.add_message("user", prompt, child.user_actor)
     calls = shown.get("toolCalls")
     for call in calls if isinstance(calls, list) else ():
         if not isinstance(call, dict):
             continue
-        child.speak(None)
+        child.set_model(None)
         given = call.get("args")
-        tool = word(call.get("name")) or "tool"
-        key = child.call(word(call.get("callId")), tool, {} if given is None else given)
-        parts = parts_in(call.get("responseParts"))
-        answer = next((found for part in parts if (found := answer_in(part))), None)
-        result, status = word(call.get("result")) or word(call.get("error")), call.get("status")
+        tool = as_text(call.get("name")) or "tool"
+        key = child.add_tool_call(as_text(call.get("callId")), tool, {} if given is None else given)
+        parts = list_content_parts(call.get("responseParts"))
+        answer = next((found for part in parts if (found := get_function_response(part))), None)
+        result, status = (
+            as_text(call.get("result")) or as_text(call.get("error")),
+            call.get("status"),
+        )
         if answer is not None:
-            output, failed = output_of(answer, [])
-            child.answer(key, output, facts=facts_of(status, failed))
+            output, failed = unwrap_output(answer, [])
+            child.add_tool_result(key, output, facts=build_result_facts(status, failed))
         elif result is not None:
-            child.answer(
-                key, result, facts=facts_of({"failed": "error"}.get(str(status), status), False)
+            child.add_tool_result(
+                key,
+                result,
+                facts=build_result_facts({"failed": "error"}.get(str(status), status), False),
             )

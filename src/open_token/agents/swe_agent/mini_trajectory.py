@@ -9,10 +9,12 @@ from open_token.agents.swe_agent.trajectory import outcome
 from open_token.builder.draft import Draft
 from open_token.formats.shared import chat_messages as chat
 from open_token.formats.shared import responses_items as responses
-from open_token.formats.shared.model_message import Calls, Voice
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import content, name_of, word
-from open_token.formats.shared.responses_content import usage as responses_usage
+from open_token.formats.shared.fields import as_dicts, as_text
+from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.responses_content import parse_content
+from open_token.formats.shared.responses_content import parse_usage as responses_usage
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
 
@@ -49,10 +51,10 @@ def _context(document: Body, draft: Draft, runtime: str) -> str | None:
     )
     model, environment = (part if isinstance(part, dict) else {} for part in parts)
     facts = {
-        "version": word(info.get("mini_version")),
-        "model": word(model.get("model_name")),
-        "cwd": word(environment.get("cwd")),
-        "task": word(document.get("instance_id")),
+        "version": as_text(info.get("mini_version")),
+        "model": as_text(model.get("model_name")),
+        "cwd": as_text(environment.get("cwd")),
+        "task": as_text(document.get("instance_id")),
     }
     known = {name: value for name, value in facts.items() if value}
     if known:
@@ -61,7 +63,7 @@ def _context(document: Body, draft: Draft, runtime: str) -> str | None:
         draft.note_omission("skipped-field", "info", "the configuration of the run")
     if title := known.get("task"):
         draft.conversation["title"] = title
-    if provider := provider_of(known.get("model")):
+    if provider := identify_provider(known.get("model")):
         draft.conversation["provider"] = provider
     return known.get("model")
 
@@ -75,7 +77,7 @@ class _Run:
         self._info: Body = info if isinstance(info, dict) else {}
         self._runtime = runtime
         self._model = model
-        self._calls = Calls(draft)
+        self._calls = CallMatcher(draft)
         self._open: deque[str] = deque()
         self._refused = False
         """The last answer had no command, or several: the runtime will ask again."""
@@ -101,49 +103,53 @@ class _Run:
         elif role == "exit":
             self._exit(message, extra, ts)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
     def _words(self, message: Body, place: str) -> str | list[Any]:
         value = message.get("content")
         if message.get("type") == "message":
-            return content(value)
-        return chat.content(self._draft, value, place) or ""
+            return parse_content(value)
+        return chat.parse_content(self._draft, value, place) or ""
 
     def _actor(self, response: Any) -> str:
-        model = (word(response.get("model")) if isinstance(response, dict) else None) or self._model
+        model = (
+            as_text(response.get("model")) if isinstance(response, dict) else None
+        ) or self._model
         return self._draft.get_actor(
-            "model", "agent", provider=provider_of(self._model or model), model=model
+            "model", "agent", provider=identify_provider(self._model or model), model=model
         )
 
     def _answer(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         response = extra.get("response")
-        voice = Voice(self._draft, self._actor(response), self._calls, place, ts, _spent(response))
-        chat.tell_assistant(voice, message)
+        voice = MessageWriter(
+            self._draft, self._actor(response), self._calls, place, ts, _spent(response)
+        )
+        chat.add_assistant_message(voice, message)
         self._open.clear()
-        called = chat.objects(message.get("tool_calls"))
+        called = as_dicts(message.get("tool_calls"))
         commands = [] if called else _commands(message, extra)
-        if not called and len(commands) < len(chat.objects(extra.get("actions"))):
+        if not called and len(commands) < len(as_dicts(extra.get("actions"))):
             self._draft.note_omission("unknown-part", place, "an action without a command")
         for command in commands:
-            voice.call(None, "bash", {"command": command})
-            self._open.append(voice.made[-1])
-        self._refused = not voice.made
+            voice.add_tool_call(None, "bash", {"command": command})
+            self._open.append(voice.call_keys[-1])
+        self._refused = not voice.call_keys
         voice.close()
 
     def _response(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
         """An answer of the Responses API, whole."""
-        model = word(message.get("model")) or self._model
-        voices = responses.Voices(
-            self._draft, name="agent", provider=provider_of(model), model=model
+        model = as_text(message.get("model")) or self._model
+        voices = responses.ItemActors(
+            self._draft, name="agent", provider=identify_provider(model), model=model
         )
         spent = responses_usage(message.get("usage"))
-        items = chat.objects(message.get("output"))
+        items = as_dicts(message.get("output"))
         only_thought = all(item.get("type") == "reasoning" for item in items)
         for item in items:
             spoken = {"role": "assistant", **item} if item.get("type") == "message" else item
             usage = spent if only_thought or item.get("type") != "reasoning" else None
             if (
-                responses.item(
+                responses.add_item(
                     self._draft, spoken, voices, ts=ts, group=place, place=place, usage=usage
                 )
                 and usage
@@ -152,8 +158,8 @@ class _Run:
         self._open.clear()
 
     def _output(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        voices = responses.Voices(self._draft)
-        responses.item(
+        voices = responses.ItemActors(self._draft)
+        responses.add_item(
             self._draft,
             message,
             voices,
@@ -163,7 +169,9 @@ class _Run:
         )
 
     def _tool(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        key = self._calls.key(word(message.get("tool_call_id")), word(message.get("name")))
+        key = self._calls.find_key(
+            as_text(message.get("tool_call_id")), as_text(message.get("name"))
+        )
         output = self._words(message, place)
         self._draft.add_tool_result(key, output, ts=ts, facts=self._facts(message, extra, place))
 
@@ -184,7 +192,7 @@ class _Run:
             event = self._draft.add_message(
                 "user", words, self._draft.get_actor("human", "user"), ts=ts
             )
-            if kind := word(extra.get("interrupt_type")):
+            if kind := as_text(extra.get("interrupt_type")):
                 self._draft.add_annotation(
                     {"kind": "interrupted", "reason": kind}, parent=event, ts=ts
                 )
@@ -192,25 +200,27 @@ class _Run:
     def _rejected(self, extra: Body, place: str, ts: str | None) -> None:
         """The answer that had the wrong form is kept beside the reminder only."""
         response = extra.get("response")
-        choices = chat.objects(response.get("choices")) if isinstance(response, dict) else []
+        choices = as_dicts(response.get("choices")) if isinstance(response, dict) else []
         message = choices[0].get("message") if choices else None
         if not isinstance(message, dict):
             if choices:
                 self._draft.note_omission("no-content", place, "a choice without a message")
-            said = word(extra.get("model_response"))
+            said = as_text(extra.get("model_response"))
             if not said:
                 return
             message = {"content": said}
-        voice = Voice(self._draft, self._actor(response), self._calls, place, ts, _spent(response))
-        chat.tell_assistant(voice, message)
-        voice.note("message_facts", rejected=True)
+        voice = MessageWriter(
+            self._draft, self._actor(response), self._calls, place, ts, _spent(response)
+        )
+        chat.add_assistant_message(voice, message)
+        voice.add_annotation("message_facts", rejected=True)
         voice.close()
 
     def _facts(self, message: Body, extra: Body, place: str) -> Body:
         facts: Body = {}
         if type(code := extra.get("returncode")) is int:
             facts["exit_code"] = code
-        if word(extra.get("exception_info")):
+        if as_text(extra.get("exception_info")):
             facts["exception"] = extra["exception_info"]
         raw, shown = extra.get("raw_output"), message.get("content", message.get("output"))
         if isinstance(raw, str) and isinstance(shown, str) and raw.strip() not in shown:
@@ -234,12 +244,12 @@ class _Run:
 
 
 def _spent(response: Any) -> Usage | None:
-    return chat.usage(response.get("usage")) if isinstance(response, dict) else None
+    return chat.parse_usage(response.get("usage")) if isinstance(response, dict) else None
 
 
 def _commands(message: Body, extra: Body) -> list[str]:
     """The commands of an answer in text: those the runtime found, or the only one there is."""
-    actions = [word(action.get("command")) for action in chat.objects(extra.get("actions"))]
+    actions = [as_text(action.get("command")) for action in as_dicts(extra.get("actions"))]
     if found := [command for command in actions if command]:
         return found
     text = message.get("content")

@@ -3,14 +3,14 @@
 from open_token.agents.swe_agent import mini_trajectory, trajectory
 from open_token.agents.swe_agent.detect import is_mini
 from open_token.builder.draft import Draft
-from open_token.formats.shared.yaml_values import documents
+from open_token.formats.shared.yaml_values import parse_yaml
 from open_token.sources.source import Source
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the conversation into the draft."""
     if source.shape == "text":
-        parsed = documents(source.text, source.name)
+        parsed = parse_yaml(source.text, source.name)
         document = parsed[0] if parsed else {}
     else:
         document = source.document

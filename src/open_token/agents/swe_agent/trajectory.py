@@ -8,10 +8,11 @@ import msgspec
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared import chat_messages as wire
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.reasoning import thoughts
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.reasoning import list_reasoning
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Role
 
 Body = dict[str, Any]
@@ -25,7 +26,7 @@ def tell(document: Body, draft: Draft) -> None:
     draft.without_thoughts = "unknown"
     runtime = draft.get_actor("system", "SWE-agent")
     model = _context(document, draft, runtime)
-    for number, attempt in enumerate(wire.objects(document.get("attempts")), 1):
+    for number, attempt in enumerate(as_dicts(document.get("attempts")), 1):
         if attempt.get("history") != document.get("history"):
             first = draft.count
             _Run(attempt, draft, runtime, model, f"attempt {number}, ").tell()
@@ -40,21 +41,21 @@ def _context(document: Body, draft: Draft, runtime: str) -> str | None:
     """What the configuration tells: the model, the task, the environment."""
     config = document.get("replay_config")
     if isinstance(config, str):
-        config = arguments(config)
+        config = parse_arguments(config)
     agent = config.get("agent") if isinstance(config, dict) else None
     model = agent.get("model") if isinstance(agent, dict) else None
     problem = config.get("problem_statement") if isinstance(config, dict) else None
     facts = {
-        "environment": word(document.get("environment")),
-        "model": word(model.get("name")) if isinstance(model, dict) else None,
-        "problem_id": word(problem.get("id")) if isinstance(problem, dict) else None,
+        "environment": as_text(document.get("environment")),
+        "model": as_text(model.get("name")) if isinstance(model, dict) else None,
+        "problem_id": as_text(problem.get("id")) if isinstance(problem, dict) else None,
     }
     known = {name: value for name, value in facts.items() if value}
     if known:
         draft.add_annotation({"kind": "context"} | known, actor=runtime)
     if title := known.get("problem_id"):
         draft.conversation["title"] = title
-    if provider := provider_of(known.get("model")):
+    if provider := identify_provider(known.get("model")):
         draft.conversation["provider"] = provider
     if config:
         draft.note_omission("skipped-field", "replay_config", "the configuration of the run")
@@ -75,10 +76,10 @@ def outcome(document: Body, draft: Draft, runtime: str) -> None:
         draft.add_annotation({"kind": "outcome"} | told, actor=runtime)
     stats = info.get("model_stats")
     if isinstance(stats, dict):
-        usage = counts(
+        usage = build_usage(
             input_tokens=stats.get("tokens_sent"), output_tokens=stats.get("tokens_received")
         )
-        facts = kept(stats, "api_calls") | {"cost_usd": stats.get("instance_cost")}
+        facts = pick_fields(stats, "api_calls") | {"cost_usd": stats.get("instance_cost")}
         if any(facts.values()) or (usage and any(usage.values())):
             draft.add_annotation({"kind": "usage"} | facts, actor=runtime, usage=usage)
 
@@ -95,7 +96,7 @@ class _Run:
         self._model = model
         self._label = label
         self._history = body.get("history")
-        self._steps = deque(enumerate(wire.objects(body.get("trajectory")), 1))
+        self._steps = deque(enumerate(as_dicts(body.get("trajectory")), 1))
         self._step: Body | None = None
         """The step of the answer that was told last."""
         self._open: deque[str] = deque()
@@ -133,23 +134,22 @@ class _Run:
         elif role == "system":
             self._draft.add_message("system", self._words(item, place), self._runtime)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
     def _words(self, item: Body, place: str) -> str | list[Any]:
-        return wire.content(self._draft, item.get("content"), place) or ""
+        return wire.parse_content(self._draft, item.get("content"), place) or ""
 
     def _actor(self, item: Body) -> str:
-        self._name = word(item.get("agent")) or self._name
+        self._name = as_text(item.get("agent")) or self._name
         return self._draft.get_actor(
-            "model", self._name, provider=provider_of(self._model), model=self._model
+            "model", self._name, provider=identify_provider(self._model), model=self._model
         )
 
     def _demonstrate(self, item: Body, place: str) -> None:
         """A message that was given to the model as an example: it never happened."""
         words = self._words(item, place)
         calls = [
-            {"type": "tool_call", "tool_call": call}
-            for call in wire.objects(item.get("tool_calls"))
+            {"type": "tool_call", "tool_call": call} for call in as_dicts(item.get("tool_calls"))
         ]
         if calls:
             words = [
@@ -166,19 +166,19 @@ class _Run:
         self._asked = True
         step = self._take_step(item)
         actor = self._actor(item)
-        for text, summary in thoughts(item):
+        for text, summary in list_reasoning(item):
             self._draft.add_reasoning(text, actor, summary=summary)
-        if words := self._words(item, place) or word(item.get("thought")):
+        if words := self._words(item, place) or as_text(item.get("thought")):
             self._draft.add_message("assistant", words, actor)
-        calls, action = wire.objects(item.get("tool_calls")), word(item.get("action"))
+        calls, action = as_dicts(item.get("tool_calls")), as_text(item.get("action"))
         # With function calls the action is the command that the one call became.
         extra = {"action": action} if action and len(calls) == 1 else None
         for call in calls:
             function = call.get("function")
             made: Body = function if isinstance(function, dict) else call
-            native = word(call.get("id"))
-            given = arguments(made.get("arguments"))
-            tool = word(made.get("name")) or "tool"
+            native = as_text(call.get("id"))
+            given = parse_arguments(made.get("arguments"))
+            tool = as_text(made.get("name")) or "tool"
             self._open.append(
                 self._draft.add_tool_call(native, tool, given, actor, group=place, extra=extra)
             )
@@ -203,7 +203,9 @@ class _Run:
 
     def _result(self, item: Body, place: str) -> None:
         ids = item.get("tool_call_ids")
-        named = word(ids[0]) if isinstance(ids, list) and ids else word(item.get("tool_call_id"))
+        named = (
+            as_text(ids[0]) if isinstance(ids, list) and ids else as_text(item.get("tool_call_id"))
+        )
         key = named or (self._open[0] if self._open else None)
         while self._open and (self._open[0] == key or not self._draft.is_call_open(self._open[0])):
             self._open.popleft()
@@ -223,8 +225,8 @@ class _Run:
         step = self._step or {}
         state = step.get("state")
         if isinstance(state, str):
-            state = arguments(state.strip())
-        facts = kept(step, "execution_time")
+            state = parse_arguments(state.strip())
+        facts = pick_fields(step, "execution_time")
         if isinstance(state, dict):
             small = {name: value for name, value in state.items() if _is_small(value)}
             if len(small) < len(state):
@@ -250,18 +252,22 @@ class _Run:
         """A step of which the history has nothing."""
         place = f"{self._label}step {number}"
         actor = self._actor({})
-        for text, summary in thoughts(step):
+        for text, summary in list_reasoning(step):
             self._draft.add_reasoning(text, actor, summary=summary)
-        if words := word(step.get("response")) or word(step.get("thought")):
+        if words := as_text(step.get("response")) or as_text(step.get("thought")):
             self._draft.add_message("assistant", words, actor)
         self._step = step
-        action, seen, facts = word(step.get("action")), step.get("observation"), self._facts(place)
+        action, seen, facts = (
+            as_text(step.get("action")),
+            step.get("observation"),
+            self._facts(place),
+        )
         self._step = None
         if action:
             key = self._draft.add_tool_call(None, "bash", {"command": action}, actor, group=place)
             if seen is not None:
                 return self._draft.add_tool_result(key, seen, facts=facts)
-        elif word(seen):
+        elif as_text(seen):
             return self._draft.add_message("user", str(seen), self._runtime, visibility="internal")
         return None
 

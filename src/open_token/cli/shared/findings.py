@@ -13,7 +13,7 @@ from open_token.cli.shared.console import (
     truncate_to_columns,
 )
 from open_token.redaction.findings import Finding, Place, abbreviate, to_json
-from open_token.storage.files import whole_file
+from open_token.storage.files import atomic_file
 
 
 class FindingsReport(NamedTuple):
@@ -57,7 +57,7 @@ def write_findings_report(reports: list[FindingsReport], target: str, console: C
     if target == "-":
         console.print_json(document)
         return
-    with whole_file(Path(target)) as out:
+    with atomic_file(Path(target)) as out:
         out.write(encode_pretty_json(document))
     console.info(f"report  {escape_controls(target)}  (contains no values)")
 

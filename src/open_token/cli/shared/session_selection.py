@@ -40,7 +40,7 @@ from open_token.options import ExportOptions
 from open_token.pipeline import read_record
 from open_token.registry import detect_format, list_agents
 from open_token.sources.source import Source
-from open_token.storage.files import ends_of
+from open_token.storage.files import read_ends
 
 _MAX_PICKABLE = 200
 _PICKER_ROWS = 12
@@ -114,7 +114,7 @@ def _rank_originals_first(sessions: list[Session], number: int) -> Session:
 
 
 def _is_unused_copy(session: Session) -> bool:
-    if session.is_one_of > 1 or not may_be_copy(ends_of(session.path, 0, TAIL)[1]):
+    if session.is_one_of > 1 or not may_be_copy(read_ends(session.path, 0, TAIL)[1]):
         return False
     ending = Ending()
     with contextlib.suppress(InputError):

@@ -8,10 +8,11 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.ag_ui.run_items import Fold, Item
-from open_token.formats.shared.messages import Body, Said, Thought
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.repeated_history import Stage, Talk, gist
-from open_token.formats.shared.responses_content import name_of, word
+from open_token.formats.shared.fields import JsonObject, as_text
+from open_token.formats.shared.messages import Message, ReasoningPart
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext, hash_part
+from open_token.formats.shared.token_usage import build_usage
 from open_token.sources.source import Source
 
 
@@ -41,7 +42,7 @@ class _Stream:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._talk = Talk(draft)
+        self._talk = HistoryWriter(draft)
         self._fold = Fold(draft)
         self._agents: dict[str, _Agent] = {}
 
@@ -51,7 +52,7 @@ class _Stream:
             if isinstance(event, dict) and isinstance(event.get("messages"), list):
                 self._input(event, place)
             else:
-                self._draft.note_omission("unknown-event", place, f"event {name_of(kind)}")
+                self._draft.note_omission("unknown-event", place, f"event {format_kind(kind)}")
             return
         if kind == "RUN_STARTED":
             self._named(event)
@@ -59,11 +60,11 @@ class _Stream:
         if self._fold.take(event, kind, place):
             self.flush()
 
-    def _named(self, event: Body) -> None:
-        if known := word(event.get("threadId")):
+    def _named(self, event: JsonObject) -> None:
+        if known := as_text(event.get("threadId")):
             self._draft.conversation.setdefault("id", known)
 
-    def _input(self, given: Body, place: str) -> None:
+    def _input(self, given: JsonObject, place: str) -> None:
         """What a client sent to start the run that follows."""
         self.flush()
         self._named(given)
@@ -84,17 +85,19 @@ class _Stream:
         elif item.note is not None:
             self._note(item, item.note)
         elif item.part is not None:
-            message = Said(item.role, [item.part], name=item.name, ts=item.ts)
-            self._talk.say(message, self._stage(item))
+            message = Message(item.role, [item.part], name=item.name, ts=item.ts)
+            self._talk.add_message(message, self._stage(item))
 
-    def _stage(self, item: Item) -> Stage:
+    def _stage(self, item: Item) -> MessageContext:
         agent = self._agent(item) if item.owner else None
         if agent is not None:
-            return Stage(agent.actor, item.place, span=agent.span, ts=item.ts)
+            return MessageContext(agent.actor, item.place, span=agent.span, ts=item.ts)
         name = item.name if item.role == "assistant" else None
-        return Stage(self._draft.get_actor("model", name or "assistant"), item.place, ts=item.ts)
+        return MessageContext(
+            self._draft.get_actor("model", name or "assistant"), item.place, ts=item.ts
+        )
 
-    def _note(self, item: Item, data: Body) -> None:
+    def _note(self, item: Item, data: JsonObject) -> None:
         agent = self._agents.get(item.owner) if item.owner else None
         usage = _usage(item.usage) if item.usage else None
         actor, span = (agent.actor, agent.span) if agent else (None, None)
@@ -108,24 +111,24 @@ class _Stream:
             self._begin(item, {"subagentRunId": owner, "name": known.name if known else owner})
         return self._agents[owner]
 
-    def _begin(self, item: Item, event: Body) -> None:
-        owner = word(event.get("subagentRunId")) or ""
+    def _begin(self, item: Item, event: JsonObject) -> None:
+        owner = as_text(event.get("subagentRunId")) or ""
         known = self._agents.get(owner)
-        name = word(event.get("name")) or (known.name if known else None) or "subagent"
+        name = as_text(event.get("name")) or (known.name if known else None) or "subagent"
         if self._draft.subagents == "none":
             self._left_out(item)
             return
         actor = self._draft.get_actor("model", name, instance_id=owner or None)
-        data: Body = {"kind": "subagent", "name": name, "run_id": owner}
-        data |= {"spawn_reason": event["description"]} if word(event.get("description")) else {}
-        above = self._agents.get(word(event.get("parentSubagentRunId")) or "")
+        data: JsonObject = {"kind": "subagent", "name": name, "run_id": owner}
+        data |= {"spawn_reason": event["description"]} if as_text(event.get("description")) else {}
+        above = self._agents.get(as_text(event.get("parentSubagentRunId")) or "")
         data |= {"parent_span": above.span} if above is not None and above.span else {}
         data |= {"reference": owner} if self._draft.subagents == "reference" else {}
-        call = word(event.get("parentToolCallId"))
+        call = as_text(event.get("parentToolCallId"))
         span = self._draft.start_span(data, actor, ts=item.ts, call=call)
         self._agents[owner] = _Agent(actor, span, name, call)
 
-    def _end(self, item: Item, data: Body) -> None:
+    def _end(self, item: Item, data: JsonObject) -> None:
         known = self._agents.get(item.owner or "")
         if known is not None and known.span is not None:
             self._draft.end_span(known.span, data, ts=item.ts, call=known.call)
@@ -137,9 +140,9 @@ class _Stream:
         )
 
 
-def _usage(entry: Body) -> Any:
+def _usage(entry: JsonObject) -> Any:
     """Counts of a run; the sums include cached and reasoning tokens."""
-    return counts(
+    return build_usage(
         input_tokens=entry.get("inputTokens"),
         output_tokens=entry.get("outputTokens"),
         reasoning_tokens=entry.get("reasoningTokens"),
@@ -148,7 +151,7 @@ def _usage(entry: Body) -> Any:
     )
 
 
-def woven(items: list[Item], talk: Talk) -> Iterator[Item]:
+def woven(items: list[Item], talk: HistoryWriter) -> Iterator[Item]:
     """The items of a run; what a snapshot shows and no event brought is put where the snapshot has
     it.
 
@@ -158,7 +161,7 @@ def woven(items: list[Item], talk: Talk) -> Iterator[Item]:
     places: dict[bytes, list[int]] = {}
     for number, item in enumerate(items):
         item.part = item.whole()
-        marks.append(None if item.part is None else gist(item.role, item.part))
+        marks.append(None if item.part is None else hash_part(item.role, item.part))
         if (mark := marks[-1]) is not None:
             places.setdefault(mark, []).append(number)
     before: dict[int, list[Item]] = {}
@@ -186,7 +189,7 @@ class _Known:
     begin: int
 
 
-def _place(item: Item, at: int, run: _Known, talk: Talk) -> None:
+def _place(item: Item, at: int, run: _Known, talk: HistoryWriter) -> None:
     """Find for each piece of a snapshot whether it is known, and for a new one the piece that it
     stands before.
 
@@ -197,9 +200,9 @@ def _place(item: Item, at: int, run: _Known, talk: Talk) -> None:
     after = run.begin
     for piece in item.snapshot or ():
         assert piece.part is not None
-        mark = gist(piece.role, piece.part)
+        mark = hash_part(piece.role, piece.part)
         met[mark] += 1
-        nth = met[mark] - (0 if item.is_delta else talk.times(mark))
+        nth = met[mark] - (0 if item.is_delta else talk.count_seen(mark))
         known = run.places.get(mark, [])
         place = known[nth - 1] if 0 < nth <= len(known) else None
         after = after if place is None else place + 1
@@ -209,7 +212,7 @@ def _place(item: Item, at: int, run: _Known, talk: Talk) -> None:
     for piece, mark, place, after in reversed(found):
         if place is not None:
             at = place
-        elif not (isinstance(piece.part, Thought) and piece.part.text is None):
+        elif not (isinstance(piece.part, ReasoningPart) and piece.part.text is None):
             at = min(at, after) if piece.role in ("user", "system", "developer") else at
             new.setdefault(at, []).append(piece)
             run.places.setdefault(mark, []).append(at)

@@ -6,21 +6,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.message_dicts import said
-from open_token.formats.shared.messages import (
-    Body,
-    Call,
-    Part,
-    Result,
-    Said,
-    Text,
-    Thought,
-    first,
-    output_of,
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_text,
+    get_first,
+    parse_arguments,
+    pick_fields,
 )
-from open_token.formats.shared.repeated_history import units
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.message_dicts import parse_message
+from open_token.formats.shared.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    unpack_output,
+)
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.repeated_history import split_message
 from open_token.jsontools.timestamps import from_epoch, to_utc
 
 _OLDER = {
@@ -50,9 +54,9 @@ class Item:
     part: Part | None = None
     pieces: list[str] = field(default_factory=list)
     sealed: bool = False
-    note: Body | None = None
-    begins: Body | None = None
-    ends: Body | None = None
+    note: JsonObject | None = None
+    begins: JsonObject | None = None
+    ends: JsonObject | None = None
     snapshot: list["Item"] | None = None
     is_delta: bool = False
     usage: Any = None
@@ -60,13 +64,13 @@ class Item:
     def whole(self) -> Part | None:
         """The piece of talk with everything that was streamed; None when there is nothing in it."""
         text = "".join(self.pieces)
-        if isinstance(self.part, Text) and self.pieces:
-            return Text(text)
-        if isinstance(self.part, Thought) and (self.pieces or self.sealed):
-            return Thought(text) if text else Thought(None) if self.sealed else None
-        if isinstance(self.part, Call) and self.pieces:
-            return self.part._replace(arguments=arguments(text))
-        return None if self.part in (Text(""), Thought("")) else self.part
+        if isinstance(self.part, TextPart) and self.pieces:
+            return TextPart(text)
+        if isinstance(self.part, ReasoningPart) and (self.pieces or self.sealed):
+            return ReasoningPart(text) if text else ReasoningPart(None) if self.sealed else None
+        if isinstance(self.part, ToolCallPart) and self.pieces:
+            return self.part._replace(arguments=parse_arguments(text))
+        return None if self.part in (TextPart(""), ReasoningPart("")) else self.part
 
 
 def time_of(value: Any) -> str | None:
@@ -94,14 +98,14 @@ class Fold:
         self._growing, self._latest = {}, {}
         return items
 
-    def take(self, event: Body, kind: str, place: str) -> bool:
+    def take(self, event: JsonObject, kind: str, place: str) -> bool:
         """Take an event; gives whether it ends the run."""
         kind = _OLDER.get(kind, kind)
         if "rawEvent" in event:
             self._draft.note_omission("raw-event", place, "the raw event beside an event")
         if event.get("metadata"):
             self._draft.note_omission("metadata", place, "metadata of an event")
-        item = Item(place, word(event.get("subagentRunId")), time_of(event.get("timestamp")))
+        item = Item(place, as_text(event.get("subagentRunId")), time_of(event.get("timestamp")))
         if "_MESSAGE_" in kind and kind.startswith(("TEXT", "REASONING")):
             self._message(event, kind, item)
         elif kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK"):
@@ -112,13 +116,13 @@ class Fold:
             code, detail = _LEFT[kind]
             self._draft.note_omission(code, place, detail)
         elif kind not in _SILENT:
-            self._draft.note_omission("unknown-event", place, f"event {name_of(kind)}")
+            self._draft.note_omission("unknown-event", place, f"event {format_kind(kind)}")
         return kind in ("RUN_FINISHED", "RUN_ERROR")
 
-    def _message(self, event: Body, kind: str, item: Item) -> None:
+    def _message(self, event: JsonObject, kind: str, item: Item) -> None:
         """A text, or reasoning: begun, gone on with, or both at once as a chunk."""
         family = "text" if kind.startswith("TEXT") else "reasoning"
-        native = word(event.get("messageId"))
+        native = as_text(event.get("messageId"))
         known = (
             self._growing.get((family, native))
             if native
@@ -128,24 +132,24 @@ class Fold:
             self._latest.pop((family, item.owner), None)
             return
         if known is None or kind.endswith("_START"):
-            item.part = Text("") if family == "text" else Thought("")
+            item.part = TextPart("") if family == "text" else ReasoningPart("")
             item.role = (
-                (word(event.get("role")) or "assistant") if family == "text" else "assistant"
+                (as_text(event.get("role")) or "assistant") if family == "text" else "assistant"
             )
-            item.name = word(event.get("name"))
+            item.name = as_text(event.get("name"))
             known = self._begin(family, native, item)
         if isinstance(delta := event.get("delta"), str):
             known.pieces.append(delta)
 
-    def _call(self, event: Body, kind: str, item: Item) -> None:
-        native = word(event.get("toolCallId"))
+    def _call(self, event: JsonObject, kind: str, item: Item) -> None:
+        native = as_text(event.get("toolCallId"))
         known = (
             self._growing.get(("call", native))
             if native
             else self._latest.get(("call", item.owner))
         )
         if known is None or kind == "TOOL_CALL_START":
-            item.part = Call(native, word(event.get("toolCallName")) or "tool", {})
+            item.part = ToolCallPart(native, as_text(event.get("toolCallName")) or "tool", {})
             known = self._begin("call", native, item)
         if isinstance(delta := event.get("delta"), str) and delta:
             known.pieces.append(delta)
@@ -157,21 +161,23 @@ class Fold:
             self._growing[family, native] = item
         return item
 
-    def result(self, event: Body, item: Item) -> None:
+    def result(self, event: JsonObject, item: Item) -> None:
         item.role = "tool"
-        item.part = Result(word(event.get("toolCallId")), output_of(event.get("content")))
+        item.part = ToolResultPart(
+            as_text(event.get("toolCallId")), unpack_output(event.get("content"))
+        )
         self.items.append(item)
-        if native := word(event.get("messageId")):
+        if native := as_text(event.get("messageId")):
             self._growing["result", native] = item
 
-    def title(self, event: Body, item: Item) -> None:
+    def title(self, event: JsonObject, item: Item) -> None:
         """What older backends call a phase of thinking."""
-        if title := word(event.get("title")):
-            item.part = Thought(title, summary=True)
+        if title := as_text(event.get("title")):
+            item.part = ReasoningPart(title, summary=True)
             self.items.append(item)
 
-    def sealed(self, event: Body, item: Item) -> None:
-        known = self._growing.get(("reasoning", word(event.get("entityId"))))
+    def sealed(self, event: JsonObject, item: Item) -> None:
+        known = self._growing.get(("reasoning", as_text(event.get("entityId"))))
         if known is not None:
             known.sealed = True
             if known.pieces:
@@ -183,17 +189,18 @@ class Fold:
                 "sealed-reasoning", item.place, "encrypted reasoning of a call"
             )
         elif any(
-            (family, word(event.get("entityId"))) in self._growing for family in ("text", "result")
+            (family, as_text(event.get("entityId"))) in self._growing
+            for family in ("text", "result")
         ):
             # Pydantic AI 2 keeps what it knows of a result, and of words, in such a value.
             self._draft.note_omission(
                 "sealed-value", item.place, "an encrypted value beside a message"
             )
         else:
-            item.part = Thought(None)
+            item.part = ReasoningPart(None)
             self.items.append(item)
 
-    def snapshot(self, event: Body, item: Item) -> None:
+    def snapshot(self, event: JsonObject, item: Item) -> None:
         self.history(event.get("messages"), item)
 
     def history(self, messages: Any, item: Item) -> None:
@@ -205,57 +212,62 @@ class Fold:
 
     def _pieces(self, message: Any, place: str) -> list[Item]:
         role = message.get("role") if isinstance(message, dict) else None
-        made: Said | None
+        made: Message | None
         if role == "reasoning":
-            words = word(message.get("content"))
+            words = as_text(message.get("content"))
             sealed = bool(message.get("encryptedValue"))
-            made = Said("assistant", [Thought(words) if words else Thought(None if sealed else "")])
+            made = Message(
+                "assistant",
+                [ReasoningPart(words) if words else ReasoningPart(None if sealed else "")],
+            )
         elif role == "activity":
             self._draft.note_omission("activity", place, "an activity in a list of messages")
             return []
         else:
-            made = said(message)
+            made = parse_message(message)
         if made is None:
             self._draft.note_omission("unknown-message", place, "a message without a role")
             return []
-        for kind in made.odd:
-            self._draft.note_omission("unknown-part", place, f"part {name_of(kind)}, kept as it is")
-        owner = word(message.get("subagentRunId")) if isinstance(message, dict) else None
-        empty = (Text(""), Thought(""))
+        for kind in made.unknown_kinds:
+            self._draft.note_omission(
+                "unknown-part", place, f"part {format_kind(kind)}, kept as it is"
+            )
+        owner = as_text(message.get("subagentRunId")) if isinstance(message, dict) else None
+        empty = (TextPart(""), ReasoningPart(""))
         return [
             Item(place, owner, role=role, name=made.name, part=part)
-            for role, part in units(made)
+            for role, part in split_message(made)
             if part not in empty
         ]
 
-    def note(self, item: Item, data: Body) -> None:
+    def note(self, item: Item, data: JsonObject) -> None:
         """A fact beside the talk."""
         item.note = data
         self.items.append(item)
 
-    def step(self, event: Body, item: Item) -> None:
+    def step(self, event: JsonObject, item: Item) -> None:
         status = "started" if event.get("type") == "STEP_STARTED" else "finished"
         self.note(item, {"kind": "step", "name": event.get("stepName"), "status": status})
 
-    def custom(self, event: Body, item: Item) -> None:
+    def custom(self, event: JsonObject, item: Item) -> None:
         self.note(item, {"kind": "custom", "name": event.get("name"), "value": event.get("value")})
 
-    def activity(self, event: Body, item: Item) -> None:
-        data: Body = {"kind": "activity", "activity_type": event.get("activityType")}
-        if native := word(event.get("messageId")):
+    def activity(self, event: JsonObject, item: Item) -> None:
+        data: JsonObject = {"kind": "activity", "activity_type": event.get("activityType")}
+        if native := as_text(event.get("messageId")):
             data["message_id"] = native
-        self.note(item, data | kept(event, "content", "patch"))
+        self.note(item, data | pick_fields(event, "content", "patch"))
 
-    def run_started(self, event: Body, item: Item) -> None:
+    def run_started(self, event: JsonObject, item: Item) -> None:
         given = event.get("input")
-        held: Body = given if isinstance(given, dict) else {}
-        data: Body = {"kind": "run", "status": "started"}
+        held: JsonObject = given if isinstance(given, dict) else {}
+        data: JsonObject = {"kind": "run", "status": "started"}
         names = (("run_id", "runId"), ("thread_id", "threadId"), ("parent_run_id", "parentRunId"))
-        data |= {name: event[key] for name, key in names if word(event.get(key))}
-        self.note(item, data | kept(held, "resume"))
+        data |= {name: event[key] for name, key in names if as_text(event.get(key))}
+        self.note(item, data | pick_fields(held, "resume"))
         self.given(held, item.place)
 
-    def given(self, held: Body, place: str) -> None:
+    def given(self, held: JsonObject, place: str) -> None:
         """What a run was given: messages, tools, what the application says of its surroundings."""
         tools = held.get("tools")
         names = (
@@ -263,9 +275,9 @@ class Fold:
             if isinstance(tools, list)
             else []
         )
-        if names := [name for name in names if word(name)]:
+        if names := [name for name in names if as_text(name)]:
             self.note(Item(place), {"kind": "tools", "names": names})
-            note_definitions(self._draft.note_omission, tools, place)
+            note_tool_definitions(self._draft.note_omission, tools, place)
         if held.get("context"):
             self.note(Item(place), {"kind": "context", "context": held["context"]})
         if held.get("state") or held.get("forwardedProps"):
@@ -277,38 +289,42 @@ class Fold:
                 messages, Item(place, is_delta="assistant" not in roles and "tool" not in roles)
             )
 
-    def run_finished(self, event: Body, item: Item) -> None:
-        data: Body = {"kind": "run", "status": "finished", **kept(event, "result", "outcome")}
-        if word(event.get("runId")):
+    def run_finished(self, event: JsonObject, item: Item) -> None:
+        data: JsonObject = {
+            "kind": "run",
+            "status": "finished",
+            **pick_fields(event, "result", "outcome"),
+        }
+        if as_text(event.get("runId")):
             data["run_id"] = event["runId"]
         self.note(item, data)
         self._usage(event, item)
 
-    def run_error(self, event: Body, item: Item) -> None:
-        self.note(item, {"kind": "error", **kept(event, "message", "code")})
+    def run_error(self, event: JsonObject, item: Item) -> None:
+        self.note(item, {"kind": "error", **pick_fields(event, "message", "code")})
         self._usage(event, item)
 
-    def _usage(self, event: Body, item: Item) -> None:
+    def _usage(self, event: JsonObject, item: Item) -> None:
         given = event.get("usage")
         for entry in given if isinstance(given, list) else ():
             if isinstance(entry, dict):
-                data = {"kind": "usage", **kept(entry, "provider", "model")}
+                data = {"kind": "usage", **pick_fields(entry, "provider", "model")}
                 self.note(Item(item.place, ts=item.ts, usage=entry), data)
 
-    def agent_started(self, event: Body, item: Item) -> None:
+    def agent_started(self, event: JsonObject, item: Item) -> None:
         item.begins = event
         self.items.append(item)
 
-    def agent_finished(self, event: Body, item: Item) -> None:
-        item.ends = kept(event, "result", "outcome")
+    def agent_finished(self, event: JsonObject, item: Item) -> None:
+        item.ends = pick_fields(event, "result", "outcome")
         self.items.append(item)
 
-    def agent_error(self, event: Body, item: Item) -> None:
-        item.ends = {"error": first(event, "message") or "", **kept(event, "code")}
+    def agent_error(self, event: JsonObject, item: Item) -> None:
+        item.ends = {"error": get_first(event, "message") or "", **pick_fields(event, "code")}
         self.items.append(item)
 
 
-_TAKEN: dict[str, Callable[[Fold, Body, Item], None]] = {
+_TAKEN: dict[str, Callable[[Fold, JsonObject, Item], None]] = {
     "TOOL_CALL_RESULT": Fold.result,
     "THINKING_START": Fold.title,
     "REASONING_ENCRYPTED_VALUE": Fold.sealed,

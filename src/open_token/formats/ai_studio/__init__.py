@@ -1,5 +1,4 @@
-"""Reads the prompts that Google AI Studio keeps on a drive: chunks of text, thoughts, code and
-files."""
+"""Google AI Studio: prompts as it stores them on Google Drive."""
 
 from open_token.formats.definition import Format
 

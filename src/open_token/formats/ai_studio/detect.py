@@ -1,5 +1,4 @@
-"""Reads the prompts that Google AI Studio keeps on a drive: chunks of text, thoughts, code and
-files."""
+"""Detection of Google AI Studio prompts."""
 
 from typing import Any
 
@@ -7,7 +6,7 @@ from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
+    """Return whether the content is of this format."""
     return len(source.sample) == 1 and _is_prompt(source.sample[0])
 
 

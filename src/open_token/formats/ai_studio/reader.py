@@ -1,197 +1,198 @@
-"""Tells a prompt of Google AI Studio: its chunks as contents of the Gemini API, with what a chunk
-alone can hold."""
+"""Reader of Google AI Studio prompts: chunks in the shape of Gemini API contents, and more."""
 
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared import gemini_contents as wire
-from open_token.formats.shared.model_message import Body, Calls, Voice, counts
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, pick_fields
+from open_token.formats.shared.gemini_contents import add_content, build_content, list_parts
+from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
-_FILES = {
+_FILE_REFERENCES = {
     "driveImage": "image",
     "driveVideo": "video",
     "driveAudio": "audio",
     "driveDocument": "file",
     "youtubeVideo": "video",
 }
-_INLINE = ("inlineFile", "inlineImage", "inlineAudio", "inlineVideo", "inlineData")
-_DONE = ("executableCode", "codeExecutionResult", "functionCall", "functionResponse")
-_KNOWN = frozenset(
-    "text parts role tokenCount isThought thinkingBudget thinkingLevel thoughtSignature thoughtSignatures finishReason"
-    " createTime isEdited grounding errorMessage id branchParent branchChildren isGeneratedUsingApiKey model"
-    " safetyRatings".split()
+_INLINE_MEDIA = ("inlineFile", "inlineImage", "inlineAudio", "inlineVideo", "inlineData")
+_ACTIONS = ("executableCode", "codeExecutionResult", "functionCall", "functionResponse")
+_KNOWN_FIELDS = frozenset(
+    (
+        "text parts role tokenCount isThought thinkingBudget thinkingLevel thoughtSignature"
+        " thoughtSignatures finishReason createTime isEdited grounding errorMessage id"
+        " branchParent branchChildren isGeneratedUsingApiKey model safetyRatings"
+    ).split()
 )
+_TEXT_FIELDS = ("text", "thought", "thoughtSignature")
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the conversation to the draft, in source order."""
+    """Add the conversation to the draft, in source order."""
     draft.conversation["source_runtime"] = "web"
     draft.conversation["provider"] = "google"
     for _, record in source.records():
         if isinstance(record, dict) and isinstance(record.get("chunkedPrompt"), dict):
-            _Prompt(draft, record).tell()
+            _PromptReader(draft, record).read()
 
 
-class _Prompt:
-    """One prompt on its way into the draft."""
+class _PromptReader:
+    """Adds one prompt to the draft."""
 
-    def __init__(self, draft: Draft, record: Body) -> None:
+    def __init__(self, draft: Draft, record: JsonObject) -> None:
         self._draft = draft
         self._record = record
-        self._calls = Calls(draft)
+        self._calls = CallMatcher(draft)
         settings = record.get("runSettings")
-        self._settings: Body = settings if isinstance(settings, dict) else {}
-        self._thinking = 0
+        self._settings: JsonObject = settings if isinstance(settings, dict) else {}
+        self._reasoning_tokens = 0
 
-    def tell(self) -> None:
-        prompt = self._record["chunkedPrompt"]
-        if title := word(self._record.get("title")) or word(self._record.get("displayName")):
+    def read(self) -> None:
+        record = self._record
+        prompt = record["chunkedPrompt"]
+        title = as_text(record.get("title")) or as_text(record.get("displayName"))
+        if title:
             self._draft.conversation["title"] = title
-        if name := word(self._record.get("id")):
-            self._draft.conversation["id"] = name
+        conversation_id = as_text(record.get("id"))
+        if conversation_id:
+            self._draft.conversation["id"] = conversation_id
         if self._settings:
             self._draft.add_annotation({"kind": "context", "run_settings": self._settings})
-        self._tell_instruction(self._record.get("systemInstruction"))
+        self._add_instruction(record.get("systemInstruction"))
         chunks = prompt.get("chunks")
         for number, chunk in enumerate(chunks if isinstance(chunks, list) else (), 1):
-            self._tell_chunk(chunk, f"chunk {number}")
-        self._spend_thoughts()
-        if cited := self._record.get("citations"):
-            self._draft.add_annotation({"kind": "message_facts", "citations": cited})
-        self._tell_pending(prompt.get("pendingInputs"))
-        self._tell_pending(self._record.get("pendingInputs"))
+            self._add_chunk(chunk, f"chunk {number}")
+        self._add_reasoning_usage()
+        if record.get("citations"):
+            self._draft.add_annotation({"kind": "message_facts", "citations": record["citations"]})
+        self._add_pending_inputs(prompt.get("pendingInputs"))
+        self._add_pending_inputs(record.get("pendingInputs"))
 
-    def _tell_instruction(self, instruction: Any) -> None:
-        parts = wire.parts(instruction)
-        if not parts and isinstance(instruction, dict) and word(instruction.get("text")):
+    def _add_instruction(self, instruction: Any) -> None:
+        parts = list_parts(instruction)
+        if not parts and isinstance(instruction, dict) and as_text(instruction.get("text")):
             parts = [{"text": instruction["text"]}]
         if parts:
-            self._draft.add_message(
-                "system", wire.prompt({"parts": parts}), self._draft.get_actor("system", "system")
-            )
+            actor = self._draft.get_actor("system", "system")
+            self._draft.add_message("system", build_content({"parts": parts}), actor)
 
-    def _tell_chunk(self, chunk: Any, place: str) -> None:
+    def _add_chunk(self, chunk: Any, place: str) -> None:
         role = chunk.get("role") if isinstance(chunk, dict) else None
         if role not in ("user", "model"):
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
             return
         ts = to_utc(chunk.get("createTime"))
         if ts and not self._draft.first_ts:
             self._draft.conversation.setdefault("started_at", ts)
         if role == "user":
-            self._spend_thoughts()
-            voice = Voice(
-                self._draft, self._draft.get_actor("human", "user"), self._calls, place, ts
-            )
+            self._add_reasoning_usage()
+            actor = self._draft.get_actor("human", "user")
+            usage = None
         else:
-            voice = Voice(
-                self._draft, self._model(chunk), self._calls, place, ts, self._usage(chunk)
-            )
-        parts = self._parts(chunk, place)
+            actor = self._get_model_actor(chunk)
+            usage = self._take_usage(chunk)
+        writer = MessageWriter(self._draft, actor, self._calls, place, ts, usage)
+        parts = self._build_parts(chunk, place)
         if parts or role == "user":
-            wire.tell(voice, {"parts": parts}, "user" if role == "user" else "assistant")
-        self._note(chunk, voice)
-        voice.close()
+            add_content(writer, {"parts": parts}, "user" if role == "user" else "assistant")
+        _add_facts(chunk, writer)
+        writer.close()
 
-    def _model(self, chunk: Body) -> str:
-        model = word(chunk.get("model")) or word(self._settings.get("model")) or ""
+    def _get_model_actor(self, chunk: JsonObject) -> str:
+        model = as_text(chunk.get("model")) or as_text(self._settings.get("model")) or ""
         return self._draft.get_actor(
             "model", "assistant", provider="google", model=model.removeprefix("models/") or None
         )
 
-    def _usage(self, chunk: Body) -> Usage | None:
-        """The tokens of a chunk; those of thoughts are told with the answer that they led to."""
+    def _take_usage(self, chunk: JsonObject) -> Usage | None:
+        """Return the tokens of a chunk; those of reasoning go to the answer that follows it."""
         count = chunk.get("tokenCount")
-        count = count if type(count) is int and count >= 0 else 0
+        if type(count) is not int or count < 0:
+            count = 0
         if chunk.get("isThought") is True:
-            self._thinking += count
+            self._reasoning_tokens += count
             return None
-        thinking, self._thinking = self._thinking, 0
-        if not count and not thinking:
+        reasoning = self._reasoning_tokens
+        self._reasoning_tokens = 0
+        if not count and not reasoning:
             return None
-        return counts(output_tokens=count + thinking, reasoning_tokens=thinking or None)
+        return build_usage(output_tokens=count + reasoning, reasoning_tokens=reasoning or None)
 
-    def _spend_thoughts(self) -> None:
-        """Thoughts without an answer: their tokens are told alone."""
-        thinking, self._thinking = self._thinking, 0
-        if thinking:
-            usage: Usage = {"output_tokens": thinking, "reasoning_tokens": thinking}
-            self._draft.add_annotation({"kind": "usage"}, actor=self._model({}), usage=usage)
+    def _add_reasoning_usage(self) -> None:
+        """Add the tokens of reasoning that no answer followed."""
+        reasoning = self._reasoning_tokens
+        self._reasoning_tokens = 0
+        if reasoning:
+            usage: Usage = {"output_tokens": reasoning, "reasoning_tokens": reasoning}
+            actor = self._get_model_actor({})
+            self._draft.add_annotation({"kind": "usage"}, actor=actor, usage=usage)
 
-    def _parts(self, chunk: Body, place: str) -> list[Body]:
-        """What a chunk holds, as parts of the API: its text, else its parts, then what stands
-        beside them."""
-        is_thought = chunk.get("isThought") is True
-        given = [part for part in wire.parts(chunk.get("parts")) if part]
-        text = chunk.get("text")
-        pieces = "".join(str(part.get("text") or "") for part in given)
-        if (
-            isinstance(text, str)
-            and text
-            and (pieces in text or not given)
-            and not any(map(_is_more, given))
-        ):
-            given = [{"text": text}]
-        elif isinstance(text, str) and text and text not in pieces:
-            given = [{"text": text}, *given]
-        if is_thought:
-            given = [{**part, "thought": True} if "text" in part else part for part in given]
-        return given + self._beside(chunk, place)
+    def _build_parts(self, chunk: JsonObject, place: str) -> list[JsonObject]:
+        """Return a chunk as parts of the API: its text or its parts, then its other fields.
 
-    def _beside(self, chunk: Body, place: str) -> list[Body]:
-        made: list[Body] = []
+        The text usually repeats the texts of the parts.
+        """
+        parts = [part for part in list_parts(chunk.get("parts")) if part]
+        text = as_text(chunk.get("text"))
+        if text:
+            part_text = "".join(str(part.get("text") or "") for part in parts)
+            if part_text in text and all(map(_is_text_part, parts)):
+                parts = [{"text": text}]
+            elif text not in part_text:
+                parts = [{"text": text}, *parts]
+        if chunk.get("isThought") is True:
+            parts = [{**part, "thought": True} if "text" in part else part for part in parts]
+        return parts + self._build_other_parts(chunk, place)
+
+    def _build_other_parts(self, chunk: JsonObject, place: str) -> list[JsonObject]:
+        parts: list[JsonObject] = []
         for name, value in chunk.items():
-            if name in _DONE and isinstance(value, dict):
-                made.append({name: value})
-            elif name in _INLINE and isinstance(value, dict):
-                made.append({"inlineData": value})
-            elif name in _FILES:
-                about = value if isinstance(value, dict) else {"id": value}
-                made.append(
-                    {
-                        "type": _FILES[name],
-                        "source": name,
-                        **kept(about, "id", "name", "mimeType", "url"),
-                    }
-                )
+            if name in _ACTIONS and isinstance(value, dict):
+                parts.append({name: value})
+            elif name in _INLINE_MEDIA and isinstance(value, dict):
+                parts.append({"inlineData": value})
+            elif name in _FILE_REFERENCES:
+                file = value if isinstance(value, dict) else {"id": value}
+                block = {"type": _FILE_REFERENCES[name], "source": name}
+                parts.append(block | pick_fields(file, "id", "name", "mimeType", "url"))
                 self._draft.note_omission(
                     "missing-file",
                     place,
                     f"{name}: a file that lies elsewhere, kept as a reference",
                 )
-            elif name not in _KNOWN and value not in (None, "", [], {}):
-                self._draft.note_omission("unknown-part", place, f"part {name_of(name)}")
-        return made
+            elif name not in _KNOWN_FIELDS and value not in (None, "", [], {}):
+                self._draft.note_omission("unknown-part", place, f"part {format_kind(name)}")
+        return parts
 
-    def _note(self, chunk: Body, voice: Voice) -> None:
-        facts: Body = {}
-        if chunk.get("finishReason") not in (None, "STOP"):
-            facts["finish_reason"] = chunk["finishReason"]
-        if chunk.get("isEdited") is True:
-            facts["edited"] = True
-        if chunk.get("grounding"):
-            facts["grounding"] = chunk["grounding"]
-        if chunk.get("branchParent"):
-            facts["branched_from"] = chunk["branchParent"]
-        if chunk.get("role") == "user" and type(chunk.get("tokenCount")) is int:
-            facts["token_count"] = chunk["tokenCount"]
-        if facts:
-            voice.note("message_facts", **facts)
-        if word(chunk.get("errorMessage")):
-            voice.note("error", error=chunk["errorMessage"])
-
-    def _tell_pending(self, pending: Any) -> None:
-        """What the person typed and did not send."""
-        for item in pending if isinstance(pending, list) else ():
-            text = item.get("text") if isinstance(item, dict) else None
-            if isinstance(text, str) and text:
+    def _add_pending_inputs(self, pending: Any) -> None:
+        """Add what the person typed and did not send."""
+        for item in as_dicts(pending):
+            text = as_text(item.get("text"))
+            if text:
                 self._draft.add_annotation({"kind": "pending_input", "text": text})
 
 
-def _is_more(part: Body) -> bool:
-    """Whether a part is more than words."""
-    return any(name not in ("text", "thought", "thoughtSignature") for name in part)
+def _add_facts(chunk: JsonObject, writer: MessageWriter) -> None:
+    facts: JsonObject = {}
+    if chunk.get("finishReason") not in (None, "STOP"):
+        facts["finish_reason"] = chunk["finishReason"]
+    if chunk.get("isEdited") is True:
+        facts["edited"] = True
+    if chunk.get("grounding"):
+        facts["grounding"] = chunk["grounding"]
+    if chunk.get("branchParent"):
+        facts["branched_from"] = chunk["branchParent"]
+    if chunk.get("role") == "user" and type(chunk.get("tokenCount")) is int:
+        facts["token_count"] = chunk["tokenCount"]
+    if facts:
+        writer.add_annotation("message_facts", **facts)
+    if as_text(chunk.get("errorMessage")):
+        writer.add_annotation("error", error=chunk["errorMessage"])
+
+
+def _is_text_part(part: JsonObject) -> bool:
+    return all(name in _TEXT_FIELDS for name in part)

@@ -1,4 +1,4 @@
-"""Reads the Anthropic Messages API: bodies, pairs, lists and lines of messages, saved streams."""
+"""The Anthropic Messages API: bodies, pairs, messages in lists or lines, saved streams."""
 
 from open_token.formats.definition import Format
 

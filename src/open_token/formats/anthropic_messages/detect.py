@@ -1,9 +1,9 @@
-"""Reads the Anthropic Messages API: bodies, pairs, lists and lines of messages, saved streams."""
+"""Detection of the Anthropic Messages API."""
 
-from open_token.formats.shared.api_detection import ANTHROPIC, spoken
+from open_token.formats.shared.api_detection import ANTHROPIC, detect_dialect
 from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
-    return spoken(source) == ANTHROPIC
+    """Return whether the content is of this format."""
+    return detect_dialect(source) == ANTHROPIC

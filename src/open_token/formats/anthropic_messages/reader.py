@@ -1,108 +1,108 @@
-"""Tells what is said in the Anthropic Messages API: where its bodies and streams hold what."""
+"""Reader of the Anthropic Messages API: the layout of its bodies and streams."""
 
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared import anthropic_api as wire
-from open_token.formats.shared.anthropic_blocks import content_of, usage_of
-from open_token.formats.shared.api_conversation import Teller, tell_source
+from open_token.formats.shared.anthropic_api import (
+    BlockWriter,
+    StreamMerger,
+    build_comparison_keys,
+)
+from open_token.formats.shared.anthropic_blocks import parse_content, parse_usage
+from open_token.formats.shared.api_conversation import Dialect, read_source
 from open_token.formats.shared.api_detection import ANTHROPIC
-from open_token.formats.shared.model_message import Body, Calls, Voice
-from open_token.formats.shared.responses_content import name_of, word
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text
+from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
-_USUAL_ENDS = ("end_turn", "tool_use")
+_NORMAL_STOP_REASONS = ("end_turn", "tool_use")
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the conversation to the draft, in source order."""
-    tell_source(source, teller(draft))
+    """Add the conversation to the draft, in source order."""
+    read_source(source, create_dialect(draft))
 
 
-def teller(draft: Draft) -> Teller:
-    """What tells this dialect to the draft."""
+def create_dialect(draft: Draft) -> Dialect:
+    """Return what adds bodies of this API to the draft."""
     draft.conversation.setdefault("source_runtime", "api")
     draft.conversation.setdefault("provider", "anthropic")
     draft.without_thoughts = "unknown"
-    return _Messages(draft)
+    return _MessagesDialect(draft)
 
 
-class _Messages:
-    """Where this dialect holds what; see Teller."""
+class _MessagesDialect:
+    """The Messages API; see Dialect."""
 
     name = ANTHROPIC
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self._calls = Calls(draft)
+        self._calls = CallMatcher(draft)
         self._model: str | None = None
 
-    def stream(self) -> wire.Events:
-        return wire.Events()
+    def create_merger(self) -> StreamMerger:
+        return StreamMerger()
 
-    def meet(self, request: Body, response: Body) -> None:
-        self._model = word(response.get("model")) or word(request.get("model")) or self._model
+    def start_exchange(self, request: JsonObject, response: JsonObject) -> None:
+        self._model = as_text(response.get("model")) or as_text(request.get("model")) or self._model
 
-    def preamble(self, request: Body) -> list[Any]:
+    def get_prompts(self, request: JsonObject) -> list[Any]:
         system = request.get("system")
         return [{"role": "system", "content": system}] if system else []
 
-    def history(self, request: Body) -> list[Any]:
+    def get_history(self, request: JsonObject) -> list[Any]:
         messages = request.get("messages")
         return messages if isinstance(messages, list) else []
 
-    def is_delta(self, request: Body) -> bool:
+    def is_delta(self, request: JsonObject) -> bool:
         return False
 
-    def tools(self, request: Body) -> list[str]:
-        tools = request.get("tools")
-        names = (
-            [word(tool.get("name")) for tool in tools if isinstance(tool, dict)]
-            if isinstance(tools, list)
-            else []
-        )
+    def list_tools(self, request: JsonObject) -> list[str]:
+        names = [as_text(tool.get("name")) for tool in as_dicts(request.get("tools"))]
         return [name for name in names if name]
 
-    def answer(self, response: Body) -> list[Any]:
+    def get_output(self, response: JsonObject) -> list[Any]:
         return [response] if response.get("content") else []
 
-    def gists(self, item: Any) -> list[Any]:
-        return wire.gists(item)
+    def build_comparison_keys(self, item: Any) -> list[Any]:
+        return build_comparison_keys(item)
 
-    def tell(self, item: Any, place: str) -> None:
+    def add_item(self, item: Any, place: str) -> None:
         role = item.get("role") if isinstance(item, dict) else None
         if role == "system":
-            words = content_of(item.get("content") or "")
-            self.draft.add_message("system", words, self.draft.get_actor("system", "system"))
+            content = parse_content(item.get("content") or "")
+            self.draft.add_message("system", content, self.draft.get_actor("system", "system"))
         elif role == "user":
-            voice = Voice(self.draft, self.draft.get_actor("human", "user"), self._calls, place)
-            wire.Telling(voice, "user").tell(item.get("content"))
+            actor = self.draft.get_actor("human", "user")
+            writer = MessageWriter(self.draft, actor, self._calls, place)
+            BlockWriter(writer, "user").add_content(item.get("content"))
         elif role == "assistant":
-            wire.Telling(self._voice(place), "assistant").tell(item.get("content"))
+            writer = self._create_writer(place)
+            BlockWriter(writer, "assistant").add_content(item.get("content"))
         else:
-            self.draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self.draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
-    def _voice(self, place: str, ts: str | None = None) -> Voice:
+    def _create_writer(self, place: str, ts: str | None = None) -> MessageWriter:
         actor = self.draft.get_actor("model", "assistant", provider="anthropic", model=self._model)
-        return Voice(self.draft, actor, self._calls, place, ts)
+        return MessageWriter(self.draft, actor, self._calls, place, ts)
 
-    def tell_answer(self, response: Body, place: str) -> None:
+    def add_response(self, response: JsonObject, place: str) -> None:
         # The API gives no time; recordings put theirs here.
-        voice = self._voice(place, to_utc(response.get("created_at")))
-        voice.usage = usage_of(response.get("usage"))
-        if voice.usage and voice.usage.get("reasoning_tokens"):
+        writer = self._create_writer(place, to_utc(response.get("created_at")))
+        writer.usage = parse_usage(response.get("usage"))
+        if writer.usage and writer.usage.get("reasoning_tokens"):
             self.draft.without_thoughts = "unavailable"
         if isinstance(response.get("error"), dict):
-            voice.note("error", error=response["error"])
+            writer.add_annotation("error", error=response["error"])
         if response.get("content"):
-            wire.Telling(voice, "assistant").tell(response["content"])
+            BlockWriter(writer, "assistant").add_content(response["content"])
         if response.get("stop_reason") is None:
-            voice.note("message_facts", broke_off=True)
-        elif response["stop_reason"] not in _USUAL_ENDS:
-            about = {
-                name: response.get(name)
-                for name in ("stop_reason", "stop_sequence", "stop_details")
-            }
-            voice.note("message_facts", **about)
-        voice.close()
+            writer.add_annotation("message_facts", broke_off=True)
+        elif response["stop_reason"] not in _NORMAL_STOP_REASONS:
+            names = ("stop_reason", "stop_sequence", "stop_details")
+            facts = {name: response.get(name) for name in names}
+            writer.add_annotation("message_facts", **facts)
+        writer.close()

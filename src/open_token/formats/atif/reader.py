@@ -14,11 +14,10 @@ from open_token.errors import InputError
 from open_token.formats.atif import trajectories
 from open_token.formats.atif.steps import Speaker, tell_step
 from open_token.formats.atif.trajectories import chosen
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Found, Visibility
 from open_token.sources.source import Source
 
@@ -33,7 +32,7 @@ def read(source: Source, draft: Draft) -> None:
     document = chosen(source)
     draft.conversation["source_runtime"] = "cli"
     draft.without_thoughts = "unknown"
-    if name := word(document.get("session_id")) or word(document.get("trajectory_id")):
+    if name := as_text(document.get("session_id")) or as_text(document.get("trajectory_id")):
         draft.conversation["id"] = name
     _Reading(draft, source).all(document)
     if draft.first_ts:
@@ -71,7 +70,7 @@ class _Reading:
         """The trajectory, then those that continue it, each in a file of its own."""
         place = _Place(self._source)
         self._trajectory(document, place)
-        while (ref := word(document.get("continued_trajectory_ref"))) is not None:
+        while (ref := as_text(document.get("continued_trajectory_ref"))) is not None:
             found = self._open(ref, place.source, "a continuation")
             if found is None:
                 break
@@ -90,8 +89,8 @@ class _Reading:
                 f"{place.label}schema_version",
                 "a version of ATIF that is not known yet",
             )
-        own = objects(document.get("subagent_trajectories"))
-        named = {name: part for part in own if (name := word(part.get("trajectory_id")))}
+        own = as_dicts(document.get("subagent_trajectories"))
+        named = {name: part for part in own if (name := as_text(part.get("trajectory_id")))}
         place.embedded = place.embedded | named
         speaker = self._meet(document, place)
         steps = document.get("steps")
@@ -113,13 +112,13 @@ class _Reading:
         """Who speaks, and what is known of the whole."""
         found = document.get("agent")
         agent: Body = found if isinstance(found, dict) else {}
-        model = word(agent.get("model_name"))
+        model = as_text(agent.get("model_name"))
         facts = {
-            "agent": word(agent.get("name")),
-            "version": word(agent.get("version")),
+            "agent": as_text(agent.get("name")),
+            "version": as_text(agent.get("version")),
             "model": model,
-            "schema_version": word(document.get("schema_version")),
-            "notes": word(document.get("notes")),
+            "schema_version": as_text(document.get("schema_version")),
+            "notes": as_text(document.get("notes")),
             "agent_extra": agent.get("extra") or None,
             "extra": document.get("extra") or None,
         }
@@ -127,19 +126,19 @@ class _Reading:
         self._draft.add_annotation(
             {"kind": "context"} | known, actor=self._runtime, span=place.span
         )
-        tools = [tool.get("function", tool) for tool in objects(agent.get("tool_definitions"))]
+        tools = [tool.get("function", tool) for tool in as_dicts(agent.get("tool_definitions"))]
         if names := [
-            name for tool in tools if isinstance(tool, dict) and (name := word(tool.get("name")))
+            name for tool in tools if isinstance(tool, dict) and (name := as_text(tool.get("name")))
         ]:
             self._draft.add_annotation(
                 {"kind": "tools", "names": names}, actor=self._runtime, span=place.span
             )
-            note_definitions(self._draft.note_omission, tools, "agent")
-        if place.depth == 0 and (provider := provider_of(model)):
+            note_tool_definitions(self._draft.note_omission, tools, "agent")
+        if place.depth == 0 and (provider := identify_provider(model)):
             self._draft.conversation.setdefault("provider", provider)
         return Speaker(
             self._draft,
-            name=word(agent.get("name")) or "agent",
+            name=as_text(agent.get("name")) or "agent",
             model=model,
             runtime=self._runtime,
             span=place.span,
@@ -164,7 +163,7 @@ class _Reading:
 
     def _refer(self, ref: Body, key: str | None, place: _Place, parent: str) -> None:
         """A subagent that a result names: embedded, or in a file beside."""
-        name, path = word(ref.get("trajectory_id")), word(ref.get("trajectory_path"))
+        name, path = as_text(ref.get("trajectory_id")), as_text(ref.get("trajectory_path"))
         part = place.embedded.get(name) if name else None
         if part is not None:
             if id(part) not in self._done:
@@ -238,7 +237,7 @@ class _Reading:
         outside = (
             parts.is_absolute() or ".." in parts.parts or "://" in ref or "\\" in ref or "\0" in ref
         )
-        file = None if outside else beside.neighbour(*parts.parts)
+        file = None if outside else beside.open_sibling(*parts.parts)
         if file is None or str(file.path) in self._files:
             code = "missing-file" if file is None else "repeated-file"
             self._draft.note_omission(
@@ -271,8 +270,8 @@ class _Reading:
         sums = document.get("final_metrics")
         if not isinstance(sums, dict):
             return
-        known = {name_of(name): value for name, value in sums.items() if value is not None}
-        usage = counts(
+        known = {format_kind(name): value for name, value in sums.items() if value is not None}
+        usage = build_usage(
             input_tokens=sums.get("total_prompt_tokens"),
             output_tokens=sums.get("total_completion_tokens"),
             cache_read_tokens=sums.get("total_cached_tokens"),
@@ -288,14 +287,14 @@ def _about(ref: Body, document: Body) -> Body:
     found = document.get("agent")
     agent: Body = found if isinstance(found, dict) else {}
     about = {
-        "subagent_type": word(agent.get("name")),
-        "model": word(agent.get("model_name")),
-        "session_id": word(ref.get("session_id")) or word(document.get("session_id")),
-        "agent_id": word(ref.get("trajectory_id")) or word(document.get("trajectory_id")),
-        "file": word(ref.get("trajectory_path")),
+        "subagent_type": as_text(agent.get("name")),
+        "model": as_text(agent.get("model_name")),
+        "session_id": as_text(ref.get("session_id")) or as_text(document.get("session_id")),
+        "agent_id": as_text(ref.get("trajectory_id")) or as_text(document.get("trajectory_id")),
+        "file": as_text(ref.get("trajectory_path")),
     }
     return {name: value for name, value in about.items() if value} | (
-        kept(ref, "extra") if ref.get("extra") else {}
+        pick_fields(ref, "extra") if ref.get("extra") else {}
     )
 
 
@@ -303,7 +302,7 @@ def _digest(step: Body) -> bytes:
     """What a step says, without when and what it cost: the same for a step and its copy."""
     calls = [
         [call.get("function_name"), call.get("arguments")]
-        for call in objects(step.get("tool_calls"))
+        for call in as_dicts(step.get("tool_calls"))
     ]
     try:
         raw = msgspec.json.encode([step.get("source"), step.get("message"), calls], order="sorted")

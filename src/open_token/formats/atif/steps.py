@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage, Visibility
 
@@ -46,7 +46,7 @@ class Speaker:
         known = self.actors.get(model)
         if known is None:
             known = self.draft.get_actor(
-                "model", self.name, provider=provider_of(model), model=model
+                "model", self.name, provider=identify_provider(model), model=model
             )
             self.actors[model] = known
         return known
@@ -83,11 +83,13 @@ def tell_step(
     elif words:
         if source != "system":
             draft.note_omission(
-                "unknown-source", place, f"source {name_of(source)}, told as the system's"
+                "unknown-source", place, f"source {format_kind(source)}, told as the system's"
             )
         last = draft.add_message("system", words, speaker.runtime, ts=ts, span=speaker.span)
     elif source != "system":
-        draft.note_omission("unknown-source", place, f"source {name_of(source)}, without a message")
+        draft.note_omission(
+            "unknown-source", place, f"source {format_kind(source)}, without a message"
+        )
     _beside(step, speaker, last if draft.count > first else None, ts, copied)
     _results(step, speaker, keys, ts, spawn, place)
     for name in ("prompt_token_ids", "completion_token_ids", "logprobs"):
@@ -128,11 +130,11 @@ def _agent(
     """Thoughts, then words, then calls; gives the last event of speech, and the keys of the calls
     by their ids."""
     draft, span = speaker.draft, speaker.span
-    actor = speaker.agent_with(word(step.get("model_name")) or speaker.model)
+    actor = speaker.agent_with(as_text(step.get("model_name")) or speaker.model)
     last: Event | None = None
-    if thought := word(step.get("reasoning_content")):
+    if thought := as_text(step.get("reasoning_content")):
         last = draft.add_reasoning(thought, actor, ts=ts, span=span)
-    calls = objects(step.get("tool_calls"))
+    calls = as_dicts(step.get("tool_calls"))
     if words or not (last or calls):
         last = draft.add_message(
             "assistant",
@@ -146,15 +148,15 @@ def _agent(
         usage = None
     keys: dict[str | None, str] = {}
     for number, call in enumerate(calls):
-        native, given = word(call.get("tool_call_id")), call.get("arguments")
+        native, given = as_text(call.get("tool_call_id")), call.get("arguments")
         if "function_name" not in call and "arguments" not in call:
             given = call  # a form that nobody knows is told as it is
         extra = ({"native_call_id": native} if native else {}) | (
-            kept(call, "extra") if call.get("extra") else {}
+            pick_fields(call, "extra") if call.get("extra") else {}
         )
         key = draft.add_tool_call(
             None,
-            word(call.get("function_name")) or "tool",
+            as_text(call.get("function_name")) or "tool",
             {} if given is None else given,
             actor,
             ts=ts,
@@ -179,8 +181,8 @@ def _beside(
     """What is known of a step beside its words."""
     found = step.get("metrics")
     metrics: Body = found if isinstance(found, dict) else {}
-    facts = kept(step, "reasoning_effort")
-    facts |= kept(metrics, "cost_usd") if metrics.get("cost_usd") else {}
+    facts = pick_fields(step, "reasoning_effort")
+    facts |= pick_fields(metrics, "cost_usd") if metrics.get("cost_usd") else {}
     if metrics.get("extra"):
         facts["metrics"] = metrics["extra"]
     if step.get("llm_call_count") not in (None, 1):
@@ -214,14 +216,14 @@ def _results(
         speaker.draft.note_omission(
             "unknown-record", place, "an observation without a list of results"
         )
-    answers = objects(results)
-    named = {word(result.get("source_call_id")) for result in answers}
+    answers = as_dicts(results)
+    named = {as_text(result.get("source_call_id")) for result in answers}
     waiting = deque(key for native, key in keys.items() if native not in named)
     several = len(answers) == 1 < len(keys) and None in named
     for result in answers:
         if result.keys().isdisjoint(_RESULT):
             speaker.draft.note_omission("no-content", place, "a result without content")
-        native = word(result.get("source_call_id"))
+        native = as_text(result.get("source_call_id"))
         key = (
             (keys.get(native) or speaker.keys.get(native))
             if native
@@ -240,7 +242,7 @@ def _results(
 
 def _refs(result: Body) -> list[Body]:
     refs = result.get("subagent_trajectory_ref")
-    return objects([refs] if isinstance(refs, dict) else refs)
+    return as_dicts([refs] if isinstance(refs, dict) else refs)
 
 
 def _result(
@@ -254,7 +256,7 @@ def _result(
 ) -> None:
     """One result; what answers no call is told as what the environment put in."""
     draft, output = speaker.draft, content(result.get("content"))
-    facts = kept(result, "extra") if result.get("extra") else {}
+    facts = pick_fields(result, "extra") if result.get("extra") else {}
     extra = result.get("extra")
     known: Body = extra if isinstance(extra, dict) else {}
     if known.get("missing_result") is True:
@@ -286,7 +288,7 @@ def _usage(metrics: Any) -> Usage | None:
     extra: Body = found if isinstance(found, dict) else {}
     details = extra.get("completion_tokens_details")
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return counts(
+    return build_usage(
         input_tokens=metrics.get("prompt_tokens"),
         output_tokens=metrics.get("completion_tokens"),
         reasoning_tokens=extra.get("reasoning_tokens", reasoning),

@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from open_token.errors import InputError
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_dicts, as_text
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -63,11 +62,13 @@ def _names(source: Source) -> dict[int, tuple[str, str | None, int]]:
         if not isinstance(document, dict):
             continue
         name = (
-            word(document.get("trajectory_id")) or word(document.get("session_id")) or str(number)
+            as_text(document.get("trajectory_id"))
+            or as_text(document.get("session_id"))
+            or str(number)
         )
         name = name if name not in taken else f"{name}#{number}"
         taken.add(name)
-        steps = objects(document.get("steps"))
+        steps = as_dicts(document.get("steps"))
         started = next((ts for step in steps if (ts := to_utc(step.get("timestamp")))), None)
         made[number] = name, started, len(steps)
     return made

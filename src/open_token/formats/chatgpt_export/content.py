@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.export_assets import Assets, block_of
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.export_assets import Assets, build_media_block
+from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
 
 Body = dict[str, Any]
 ASSET = re.compile(r"(file[-_][A-Za-z0-9]+)")
@@ -49,7 +50,7 @@ class Contents:
         if not content:
             return []
         self._draft.note_omission(
-            "unknown-content", place, f"content {name_of(kind)}, kept as it is"
+            "unknown-content", place, f"content {format_kind(kind)}, kept as it is"
         )
         return [_typed(content)]
 
@@ -63,14 +64,14 @@ class Contents:
         if _is_pointer(part):
             return self._asset(part, place)
         if kind in ("text", "audio_transcription") and isinstance(part.get("text"), str):
-            return {"type": kind, **kept(part, "text", "direction")}
+            return {"type": kind, **pick_fields(part, "text", "direction")}
         inner = {
             name: self._asset(value, place) for name, value in part.items() if _is_pointer(value)
         }
         if isinstance(kind, str) and inner:
             # Voice and video calls: pointers inside an object.
             return _typed({**part, **inner})
-        self._draft.note_omission("unknown-part", place, f"part {name_of(kind)}, kept as it is")
+        self._draft.note_omission("unknown-part", place, f"part {format_kind(kind)}, kept as it is")
         return _typed(part) if kind else part
 
     def _asset(self, part: Body, place: str) -> Body:
@@ -83,7 +84,7 @@ class Contents:
             for name, value in _body(part.get("metadata")).items()
             if value not in (None, {}, [])
         }
-        block = self.file(str(part["asset_pointer"]), kind, place) | kept(
+        block = self.file(str(part["asset_pointer"]), kind, place) | pick_fields(
             part, "width", "height", "format"
         )
         if "bytes" not in block and type(part.get("size_bytes")) is int:
@@ -98,11 +99,11 @@ class Contents:
             self._draft.note_omission(
                 "missing-file",
                 place,
-                f"{name_of(kind)} that is not in the export, kept as a reference",
+                f"{format_kind(kind)} that is not in the export, kept as a reference",
             )
             block: Body = {"type": kind, "url": pointer}
             return block | ({"media_type": media_type} if media_type else {})
-        return block_of(data, kind, media_type) | {"url": pointer}
+        return build_media_block(data, kind, media_type) | {"url": pointer}
 
     def _attached(self, metadata: Body, blocks: list[Any], place: str) -> list[Any]:
         """Files that were attached to a message, but for those that stand among its parts."""
@@ -112,11 +113,11 @@ class Contents:
         made = []
         given = metadata.get("attachments")
         for item in given if isinstance(given, list) else ():
-            key = word(item.get("id")) if isinstance(item, dict) else None
+            key = as_text(item.get("id")) if isinstance(item, dict) else None
             if key is None or key in shown:
                 continue
-            media_type = word(item.get("mimeType")) or word(item.get("mime_type"))
-            block = self.file(key, "file", place, media_type) | kept(
+            media_type = as_text(item.get("mimeType")) or as_text(item.get("mime_type"))
+            block = self.file(key, "file", place, media_type) | pick_fields(
                 item, "name", "width", "height"
             )
             made.append(block | ({"bytes": item["size"]} if type(item.get("size")) is int else {}))
@@ -127,15 +128,15 @@ class Contents:
         content = _body(message.get("content"))
         text, kind = content.get("text"), content.get(_TYPED)
         if kind == "code" and isinstance(text, str):
-            value = arguments(text)
-            language = word(content.get("language"))
+            value = parse_arguments(text)
+            language = as_text(content.get("language"))
             if not isinstance(value, str):
                 return value
             return {"code": text} | (
                 {"language": language} if language and language != "unknown" else {}
             )
         said = self.said(message, place)
-        return arguments(said) if isinstance(said, str) else said
+        return parse_arguments(said) if isinstance(said, str) else said
 
     def output(self, message: Body, place: str) -> Any:
         """What a tool gave back: a text, or blocks."""
@@ -186,7 +187,7 @@ def _texts(*names: str) -> Callable[[Contents, Body, str], list[Any]]:
 
     def tell(_: Contents, content: Body, __: str) -> list[Any]:
         texts = [
-            {"type": "text", "text": text} for name in names if (text := word(content.get(name)))
+            {"type": "text", "text": text} for name in names if (text := as_text(content.get(name)))
         ]
         told = {_TYPED, *(name for name in names if isinstance(content.get(name), str))}
         rest = {
@@ -200,12 +201,12 @@ def _texts(*names: str) -> Callable[[Contents, Body, str], list[Any]]:
 
 
 def _code(_: Contents, content: Body, __: str) -> list[Any]:
-    return [_typed(content)] if word(content.get("text")) else []
+    return [_typed(content)] if as_text(content.get("text")) else []
 
 
 def _display(_: Contents, content: Body, __: str) -> list[Any]:
     """What browsing showed; an empty one is written for every uploaded file."""
-    shown = {name: content[name] for name in ("result", "summary") if word(content.get(name))}
+    shown = {name: content[name] for name in ("result", "summary") if as_text(content.get(name))}
     if len(shown) == 2:
         return [{"type": "tether_browsing_display", **shown}]
     return [{"type": "text", "text": text} for text in shown.values()]
@@ -232,7 +233,7 @@ def _instructions(metadata: Body, blocks: list[Any]) -> list[str]:
     only there."""
     given = _body(metadata.get("user_context_message_data"))
     told = "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
-    texts = [word(given.get(name)) for name in ("about_user_message", "about_model_message")]
+    texts = [as_text(given.get(name)) for name in ("about_user_message", "about_model_message")]
     return [text for text in texts if text and text not in told]
 
 

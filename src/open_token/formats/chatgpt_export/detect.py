@@ -3,7 +3,7 @@ one conversation."""
 
 from typing import Any
 
-from open_token.formats.shared.export_archive import Layout
+from open_token.formats.shared.export_archive import ExportLayout
 from open_token.sources.source import Source
 
 
@@ -19,7 +19,7 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     )
 
 
-LAYOUT = Layout(
+LAYOUT = ExportLayout(
     globs=("conversations.json", "conversations-*.json"),
     sign=b'"mapping"',
     is_one=_is_conversation,

@@ -8,10 +8,15 @@ from typing import Any, cast
 from open_token.builder.draft import Draft
 from open_token.formats.chatgpt_export.content import ASSET, Body, Contents
 from open_token.formats.chatgpt_export.detect import LAYOUT
-from open_token.formats.shared.export_archive import Part, Parts, fill
+from open_token.formats.shared.export_archive import (
+    ExportedConversation,
+    ExportedConversations,
+    note_empty_conversation,
+)
 from open_token.formats.shared.export_assets import Assets
-from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Event, Found, Role, Visibility
 from open_token.sources.source import Source
@@ -29,12 +34,12 @@ _CONTEXT = (
 _USUAL_ENDS = ("stop", "unknown", None)
 
 
-def _read_part(source: Source, draft: Draft, parts: Parts) -> None:
+def _read_part(source: Source, draft: Draft, parts: ExportedConversations) -> None:
     """Tell the chosen conversation to the draft."""
-    parts.note(draft)
+    parts.note_other_content(draft)
     assets = Assets(source, ASSET, beside="file*")
-    _Conversation(draft, parts.chosen(source).value, Contents(draft, assets)).tell()
-    fill(source, draft)
+    _Conversation(draft, parts.get_selected(source).value, Contents(draft, assets)).tell()
+    note_empty_conversation(source, draft)
 
 
 def _body(value: Any) -> Body:
@@ -54,9 +59,9 @@ class _Conversation:
 
     def tell(self) -> None:
         self._tell_facts()
-        branches = Branches(self._draft, "another message took its place")
+        branches = BranchRecorder(self._draft, "another message took its place")
         parents, rank = self._parents()
-        for what, key in walk(parents, self._leaf(), rank):
+        for what, key in walk_tree(parents, self._leaf(), rank):
             if what == NODE:
                 self._tell_node(key, self._nodes[key], parents[key])
             elif what == BEGIN:
@@ -72,9 +77,9 @@ class _Conversation:
         facts, value = self._draft.conversation, self._value
         facts["source_runtime"] = "web"
         facts["provider"] = "openai"
-        if name := word(value.get("conversation_id")) or word(value.get("id")):
+        if name := as_text(value.get("conversation_id")) or as_text(value.get("id")):
             facts["id"] = name
-        if title := word(value.get("title")):
+        if title := as_text(value.get("title")):
             facts["title"] = title
         if started := from_epoch(value.get("create_time")):
             facts["started_at"] = started
@@ -92,13 +97,13 @@ class _Conversation:
                     rank.setdefault(child, number)
                     named.setdefault(child, key)
         return {
-            key: word(node.get("parent")) or named.get(key) for key, node in self._nodes.items()
+            key: as_text(node.get("parent")) or named.get(key) for key, node in self._nodes.items()
         }, rank
 
     def _leaf(self) -> str | None:
         """The last message of the line that is shown; where nothing says it, the last of the
         file."""
-        current = word(self._value.get("current_node"))
+        current = as_text(self._value.get("current_node"))
         if current in self._nodes:
             return current
         return next(
@@ -126,12 +131,12 @@ class _Conversation:
         elif role in ("user", "system", "developer"):
             self._tell_words(cast(Role, role), message, place)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
 
     def _tell_words(self, role: Role, message: Body, place: str) -> None:
         if role == "user":
             self._calls.forget()
-        name = word(_body(message.get("author")).get("name"))
+        name = as_text(_body(message.get("author")).get("name"))
         actor = (
             self._draft.get_actor("human", name or "user")
             if role == "user"
@@ -143,11 +148,11 @@ class _Conversation:
         actor, ts = self._model(message), from_epoch(message.get("create_time"))
         content = _body(message.get("content"))
         kind = content.get("content_type")
-        recipient = word(message.get("recipient")) or "all"
+        recipient = as_text(message.get("recipient")) or "all"
         if kind == "thoughts":
             self._think(content, actor, ts, place)
         elif kind == "reasoning_recap":
-            about = kept(_body(message.get("metadata")), "finished_duration_sec")
+            about = pick_fields(_body(message.get("metadata")), "finished_duration_sec")
             self._draft.add_annotation(
                 {"kind": "reasoning_recap", "text": _recap(content), **about}, actor=actor, ts=ts
             )
@@ -158,10 +163,10 @@ class _Conversation:
             self._say("assistant", message, actor, place)
 
     def _model(self, message: Body) -> str:
-        slug = word(_body(message.get("metadata")).get("model_slug")) or word(
+        slug = as_text(_body(message.get("metadata")).get("model_slug")) or as_text(
             self._value.get("default_model_slug")
         )
-        name = word(_body(message.get("author")).get("name")) or "assistant"
+        name = as_text(_body(message.get("author")).get("name")) or "assistant"
         return self._draft.get_actor("model", name, provider="openai", model=slug)
 
     def _think(self, content: Body, actor: str, ts: str | None, place: str) -> None:
@@ -226,7 +231,7 @@ class _Conversation:
         if _body(message.get("content")).get("content_type") == "system_error":
             facts["is_error"] = True
         output = self._contents.output(message, place)
-        tool = word(_body(message.get("author")).get("name"))
+        tool = as_text(_body(message.get("author")).get("name"))
         self._calls.answer(parent, tool, output, facts, from_epoch(message.get("create_time")))
 
 
@@ -249,12 +254,14 @@ def _thought(thought: Any) -> tuple[str | None, str | None]:
     if isinstance(thought, list):
         return None, "\n\n".join(part for part in thought if isinstance(part, str)) or None
     if not isinstance(thought, dict):
-        return None, word(thought)
+        return None, as_text(thought)
     chunks = thought.get("chunks")
     pieces = (
         [piece for piece in chunks if isinstance(piece, str)] if isinstance(chunks, list) else []
     )
-    return word(thought.get("summary")), word(thought.get("content")) or "".join(pieces) or None
+    return as_text(thought.get("summary")), as_text(thought.get("content")) or "".join(
+        pieces
+    ) or None
 
 
 def _recap(content: Body) -> Any:
@@ -397,10 +404,10 @@ def _joined(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 def list_conversations(source: Source) -> list[Found]:
     """The conversations of the export, in its order."""
-    return LAYOUT.parts(source).listed(_found)
+    return LAYOUT.find_conversations(source).list_all(_found)
 
 
-def _found(part: Part) -> Found:
+def _found(part: ExportedConversation) -> Found:
     value = part.value
     title = value.get("title")
     return Found(
@@ -417,9 +424,9 @@ def _found(part: Part) -> Found:
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
     """The conversation that a part of the export belongs to."""
-    return LAYOUT.parts(source).owner(at, value)
+    return LAYOUT.find_conversations(source).find_owner(at, value)
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    _read_part(source, draft, LAYOUT.parts(source))
+    _read_part(source, draft, LAYOUT.find_conversations(source))

@@ -3,7 +3,7 @@ API gives out."""
 
 from typing import Any
 
-from open_token.formats.shared.export_archive import Layout
+from open_token.formats.shared.export_archive import ExportLayout
 from open_token.sources.source import Source
 
 
@@ -11,7 +11,7 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     return isinstance(value.get("chat_messages"), list)
 
 
-LAYOUT = Layout(
+LAYOUT = ExportLayout(
     globs=("conversations.json", "conversations-*.json"),
     sign=b'"chat_messages"',
     is_one=_is_conversation,

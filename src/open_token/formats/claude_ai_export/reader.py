@@ -5,12 +5,22 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.claude_ai_export.detect import LAYOUT
-from open_token.formats.shared.anthropic_api import Telling
-from open_token.formats.shared.anthropic_blocks import THOUGHTS, block_of, kind_of, output_of
-from open_token.formats.shared.export_archive import Part, Parts, fill
-from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
-from open_token.formats.shared.model_message import Body, Calls, Voice
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.anthropic_api import BlockWriter
+from open_token.formats.shared.anthropic_blocks import (
+    THINKING_TYPES,
+    get_block_type,
+    parse_output,
+    unpack_block,
+)
+from open_token.formats.shared.export_archive import (
+    ExportedConversation,
+    ExportedConversations,
+    note_empty_conversation,
+)
+from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
+from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
+from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
+from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found, Role
 from open_token.sources.source import Source
@@ -23,29 +33,29 @@ _CONTEXT = ("summary", "project", "project_uuid")
 _USUAL_ENDS = ("end_turn", "stop_sequence", "tool_use", None)
 
 
-def _read_part(source: Source, draft: Draft, parts: Parts) -> None:
+def _read_part(source: Source, draft: Draft, parts: ExportedConversations) -> None:
     """Tell the chosen conversation to the draft."""
-    parts.note(draft)
-    _Conversation(draft, parts.chosen(source).value).tell()
-    fill(source, draft)
+    parts.note_other_content(draft)
+    _Conversation(draft, parts.get_selected(source).value).tell()
+    note_empty_conversation(source, draft)
 
 
 class _Conversation:
     """One conversation on its way into the draft."""
 
-    def __init__(self, draft: Draft, value: Body) -> None:
+    def __init__(self, draft: Draft, value: JsonObject) -> None:
         self._draft = draft
         self._value = value
-        self._model = word(value.get("model"))
+        self._model = as_text(value.get("model"))
 
     def tell(self) -> None:
         self._tell_facts()
-        branches = Branches(self._draft, "another message took its place")
+        branches = BranchRecorder(self._draft, "another message took its place")
         messages = self._messages()
         parents = _parents(messages)
-        leaf = word(self._value.get("current_leaf_message_uuid"))
+        leaf = as_text(self._value.get("current_leaf_message_uuid"))
         last = next(reversed(messages), None)
-        for what, key in walk(parents, leaf if leaf in messages else last):
+        for what, key in walk_tree(parents, leaf if leaf in messages else last):
             if what == NODE:
                 self._tell_message(*messages[key])
             elif what == BEGIN:
@@ -58,19 +68,19 @@ class _Conversation:
         facts, value = self._draft.conversation, self._value
         facts["source_runtime"] = "web"
         facts["provider"] = "anthropic"
-        if name := word(value.get("uuid")):
+        if name := as_text(value.get("uuid")):
             facts["id"] = name
-        if title := word(value.get("name")):
+        if title := as_text(value.get("name")):
             facts["title"] = title
         if started := to_utc(value.get("created_at")):
             facts["started_at"] = started
         if context := {name: value[name] for name in _CONTEXT if value.get(name)}:
             self._draft.add_annotation({"kind": "context", **context})
 
-    def _messages(self) -> dict[str, tuple[Body, str]]:
+    def _messages(self) -> dict[str, tuple[JsonObject, str]]:
         """The messages by id, each with its place; one without an id, or with a repeated one, gets
         a number."""
-        made: dict[str, tuple[Body, str]] = {}
+        made: dict[str, tuple[JsonObject, str]] = {}
         for number, message in enumerate(self._value["chat_messages"], 1):
             place = f"message {number}"
             if not isinstance(message, dict):
@@ -78,15 +88,15 @@ class _Conversation:
                     "unknown-record", place, "a message that is not an object"
                 )
                 continue
-            name = word(message.get("uuid"))
+            name = as_text(message.get("uuid"))
             made[name if name and name not in made else f"\0{number}"] = (message, place)
         return made
 
-    def _tell_message(self, message: Body, place: str) -> None:
+    def _tell_message(self, message: JsonObject, place: str) -> None:
         sender = message.get("sender")
         role = _SENDERS.get(sender.lower()) if isinstance(sender, str) else None
         if role is None:
-            self._draft.note_omission("unknown-role", place, f"sender {name_of(sender)}")
+            self._draft.note_omission("unknown-role", place, f"sender {format_kind(sender)}")
             return
         ts = to_utc(message.get("created_at"))
         blocks = _blocks(message)
@@ -95,7 +105,7 @@ class _Conversation:
         _Message(voice, role).tell(blocks + attached)
         _note(message, voice)
 
-    def _voice(self, role: Role, place: str, ts: str | None) -> Voice:
+    def _voice(self, role: Role, place: str, ts: str | None) -> MessageWriter:
         if role == "user":
             actor = self._draft.get_actor("human", "user")
         else:
@@ -104,24 +114,24 @@ class _Conversation:
             )
         # Results without an id stand in the message of their call: a call of an earlier one never
         # takes them.
-        return Voice(self._draft, actor, Calls(self._draft), place, ts)
+        return MessageWriter(self._draft, actor, CallMatcher(self._draft), place, ts)
 
 
-def _note(message: Body, voice: Voice) -> None:
+def _note(message: JsonObject, voice: MessageWriter) -> None:
     """What is known of a message beside its words."""
-    facts: Body = {}
+    facts: JsonObject = {}
     if message.get("stop_reason") not in _USUAL_ENDS:
         facts["stop_reason"] = message["stop_reason"]
     if message.get("truncated") is True:
         facts["truncated"] = True
     if facts:
-        voice.note("message_facts", **facts)
+        voice.add_annotation("message_facts", **facts)
 
 
-def _parents(messages: dict[str, tuple[Body, str]]) -> dict[str, str | None]:
+def _parents(messages: dict[str, tuple[JsonObject, str]]) -> dict[str, str | None]:
     """Who follows whom: as the API's form says, else each the one before it."""
     named = {
-        key: word(message.get("parent_message_uuid")) for key, (message, _) in messages.items()
+        key: as_text(message.get("parent_message_uuid")) for key, (message, _) in messages.items()
     }
     is_tree = any(parent in messages for parent in named.values())
     made: dict[str, str | None] = {}
@@ -132,7 +142,7 @@ def _parents(messages: dict[str, tuple[Body, str]]) -> dict[str, str | None]:
     return made
 
 
-def _blocks(message: Body) -> list[Any]:
+def _blocks(message: JsonObject) -> list[Any]:
     """What a message holds; its `text` repeats the words, and holds them alone in old exports."""
     content = message.get("content")
     blocks = [block for block in content if block is not None] if isinstance(content, list) else []
@@ -147,26 +157,33 @@ def _blocks(message: Body) -> list[Any]:
 def _is_known(block: Any) -> bool:
     """Whether a block is of a kind whose words are found; those of others may stand beside it
     only."""
-    kind = kind_of(block)
+    kind = get_block_type(block)
     if kind == "text":
         return isinstance(block.get("text"), str)
     return (
-        kind in THOUGHTS or kind in _CALLS or kind in _MARKS or (kind or "").endswith("tool_result")
+        kind in THINKING_TYPES
+        or kind in _CALLS
+        or kind in _MARKS
+        or (kind or "").endswith("tool_result")
     )
 
 
 def _says(block: Any) -> bool:
-    return kind_of(block) != "text" or bool(block.get("text"))
+    return get_block_type(block) != "text" or bool(block.get("text"))
 
 
-def _attached(message: Body) -> list[Any]:
+def _attached(message: JsonObject) -> list[Any]:
     """What was attached: texts that were taken out of files, and the names of files."""
     made: list[Any] = []
     for item in _objects(message.get("attachments")):
-        block: Body = {"type": "document", **_file(item)}
+        block: JsonObject = {"type": "document", **_file(item)}
         made.append(
             block
-            | ({"text": item["extracted_content"]} if word(item.get("extracted_content")) else {})
+            | (
+                {"text": item["extracted_content"]}
+                if as_text(item.get("extracted_content"))
+                else {}
+            )
         )
     seen = set()
     for item in _objects(message.get("files")) + _objects(message.get("files_v2")):
@@ -174,11 +191,11 @@ def _attached(message: Body) -> list[Any]:
         key = (about.get("id"), about.get("name"))
         if about and key not in seen:
             seen.add(key)
-            made.append({"type": word(item.get("file_kind")) or "file", **about})
+            made.append({"type": as_text(item.get("file_kind")) or "file", **about})
     return made
 
 
-def _file(item: Body) -> Body:
+def _file(item: JsonObject) -> JsonObject:
     names = {
         "name": "file_name",
         "id": "file_uuid",
@@ -193,14 +210,14 @@ def _file(item: Body) -> Body:
     }
 
 
-def _objects(value: Any) -> list[Body]:
+def _objects(value: Any) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 class _Message:
     """The blocks of one message, in order: words that stand side by side are one event."""
 
-    def __init__(self, voice: Voice, role: Role) -> None:
+    def __init__(self, voice: MessageWriter, role: Role) -> None:
         self._voice = voice
         self._role = role
         self._held: list[Any] = []
@@ -209,7 +226,7 @@ class _Message:
     def tell(self, blocks: list[Any]) -> None:
         before = self._voice.draft.count
         for block in blocks:
-            kind = kind_of(block)
+            kind = get_block_type(block)
             if kind != "text" and _is_known(block):
                 self._say()
                 self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
@@ -219,7 +236,7 @@ class _Message:
         self._say()
         if self._voice.draft.count == before:
             self._voice.ts = self._ts
-            self._voice.say("", self._role)
+            self._voice.add_message("", self._role)
 
     def _hold(self, block: Any) -> None:
         if not self._held and isinstance(block, dict):
@@ -229,19 +246,19 @@ class _Message:
     def _say(self) -> None:
         held, self._held = [block for block in self._held if _says(block)], []
         if held:
-            Telling(self._voice, self._role).tell(held)
+            BlockWriter(self._voice, self._role).add_content(held)
 
-    def _do(self, block: Body, kind: str) -> None:
+    def _do(self, block: JsonObject, kind: str) -> None:
         """Tell a block that is more than words."""
         voice = self._voice
-        if kind in THOUGHTS:
+        if kind in THINKING_TYPES:
             self._think(block)
         elif kind in _CALLS:
             given = block.get("input")
-            extra = kept(block, *_ABOUT_CALL)
-            voice.call(
-                word(block.get("id")),
-                word(block.get("name")) or "tool",
+            extra = pick_fields(block, *_ABOUT_CALL)
+            voice.add_tool_call(
+                as_text(block.get("id")),
+                as_text(block.get("name")) or "tool",
                 {} if given is None else given,
                 extra,
             )
@@ -250,21 +267,21 @@ class _Message:
                 "token-budget", voice.place, "a mark of the runtime's own budget"
             )
         elif kind == "flag":
-            voice.note("flag", **kept(block, "flag", "helpline"))
+            voice.add_annotation("flag", **pick_fields(block, "flag", "helpline"))
         else:
             self._answer(block)
 
-    def _think(self, block: Body) -> None:
+    def _think(self, block: JsonObject) -> None:
         for item in _objects(block.get("summaries")):
-            if summary := word(item.get("summary")):
-                self._voice.think(summary, summary=True)
+            if summary := as_text(item.get("summary")):
+                self._voice.add_reasoning(summary, summary=True)
             else:
                 self._voice.draft.note_omission(
                     "empty-reasoning", self._voice.place, "a summary without words"
                 )
-        words = word(block.get("thinking"))
-        if words or kind_of(block) == "redacted_thinking":
-            self._voice.think(words)
+        words = as_text(block.get("thinking"))
+        if words or get_block_type(block) == "redacted_thinking":
+            self._voice.add_reasoning(words)
         elif not block.get("summaries"):
             self._voice.draft.note_omission(
                 "empty-reasoning", self._voice.place, "a thought without words"
@@ -276,10 +293,10 @@ class _Message:
                 ts=self._voice.ts,
             )
 
-    def _answer(self, block: Body) -> None:
-        facts: Body = {"is_error": True} if block.get("is_error") is True else {}
+    def _answer(self, block: JsonObject) -> None:
+        facts: JsonObject = {"is_error": True} if block.get("is_error") is True else {}
         content = block.get("content")
-        output = output_of(
+        output = parse_output(
             [_bare(item) for item in content] if isinstance(content, list) else content
         )
         structured = block.get("structured_content")
@@ -287,8 +304,8 @@ class _Message:
             output = structured
         elif structured is not None:
             facts["structured_content"] = structured
-        tool = word(block.get("name"))
-        self._voice.answer(word(block.get("tool_use_id")), output, tool, facts or None)
+        tool = as_text(block.get("name"))
+        self._voice.add_tool_result(as_text(block.get("tool_use_id")), output, tool, facts or None)
 
 
 def _bare(block: Any) -> Any:
@@ -296,7 +313,7 @@ def _bare(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     left = ("start_timestamp", "stop_timestamp", "flags")
-    return block_of(
+    return unpack_block(
         {
             name: value
             for name, value in block.items()
@@ -307,10 +324,10 @@ def _bare(block: Any) -> Any:
 
 def list_conversations(source: Source) -> list[Found]:
     """The conversations of the export, in its order."""
-    return LAYOUT.parts(source).listed(_found)
+    return LAYOUT.find_conversations(source).list_all(_found)
 
 
-def _found(part: Part) -> Found:
+def _found(part: ExportedConversation) -> Found:
     value = part.value
     name = value.get("name")
     return Found(
@@ -324,9 +341,9 @@ def _found(part: Part) -> Found:
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
     """The conversation that a part of the export belongs to."""
-    return LAYOUT.parts(source).owner(at, value)
+    return LAYOUT.find_conversations(source).find_owner(at, value)
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    _read_part(source, draft, LAYOUT.parts(source))
+    _read_part(source, draft, LAYOUT.find_conversations(source))

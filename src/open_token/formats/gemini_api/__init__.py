@@ -1,5 +1,4 @@
-"""Reads the Gemini API: bodies, pairs, lists and lines of contents, saved streams; also dumps of
-its libraries."""
+"""The Gemini API: bodies, pairs, contents in lists or lines, saved streams."""
 
 from open_token.formats.definition import Format
 

@@ -1,10 +1,9 @@
-"""Reads the Gemini API: bodies, pairs, lists and lines of contents, saved streams; also dumps of
-its libraries."""
+"""Detection of the Gemini API."""
 
-from open_token.formats.shared.api_detection import GEMINI, spoken
+from open_token.formats.shared.api_detection import GEMINI, detect_dialect
 from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
-    return spoken(source) == GEMINI
+    """Return whether the content is of this format."""
+    return detect_dialect(source) == GEMINI

@@ -6,11 +6,14 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.grok_export.detect import LAYOUT
-from open_token.formats.shared.export_archive import Part, Parts, fill
-from open_token.formats.shared.export_assets import Assets, block_of, type_of
-from open_token.formats.shared.message_tree import BEGIN, NODE, Branches, walk
-from open_token.formats.shared.model_message import Body
-from open_token.formats.shared.responses_content import kept, word
+from open_token.formats.shared.export_archive import (
+    ExportedConversation,
+    ExportedConversations,
+    note_empty_conversation,
+)
+from open_token.formats.shared.export_assets import Assets, build_media_block, detect_media_type
+from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
+from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Found, Role
 from open_token.sources.source import Source
@@ -32,24 +35,24 @@ _SOURCES = {
 _SENDERS = ("assistant", "model", "grok")
 
 
-def _read_part(source: Source, draft: Draft, parts: Parts) -> None:
+def _read_part(source: Source, draft: Draft, parts: ExportedConversations) -> None:
     """Tell the chosen conversation to the draft."""
-    parts.note(draft)
-    value = parts.chosen(source).value
+    parts.note_other_content(draft)
+    value = parts.get_selected(source).value
     _Conversation(
         draft, value, Assets(source, _ASSET, beside="prod-mc-asset-server/*/content*")
     ).tell()
-    fill(source, draft)
+    note_empty_conversation(source, draft)
 
 
 class _Conversation:
     """One conversation on its way into the draft."""
 
-    def __init__(self, draft: Draft, value: Body, assets: Assets) -> None:
+    def __init__(self, draft: Draft, value: JsonObject, assets: Assets) -> None:
         self._draft = draft
-        self._about: Body = value["conversation"]
+        self._about: JsonObject = value["conversation"]
         self._assets = assets
-        self._responses: dict[str, tuple[Body, str]] = {}
+        self._responses: dict[str, tuple[JsonObject, str]] = {}
         for number, item in enumerate(value["responses"], 1):
             response = item.get("response") if isinstance(item, dict) else None
             if not isinstance(response, dict):
@@ -57,16 +60,16 @@ class _Conversation:
                     "unknown-record", f"response {number}", "a response that is not an object"
                 )
                 continue
-            name = word(response.get("_id"))
+            name = as_text(response.get("_id"))
             key = name if name and name not in self._responses else f"\0{number}"
             self._responses[key] = (response, f"response {number}")
 
     def tell(self) -> None:
         self._tell_facts()
-        branches = Branches(self._draft, "another message took its place")
-        leaf = word(self._about.get("leaf_response_id"))
+        branches = BranchRecorder(self._draft, "another message took its place")
+        leaf = as_text(self._about.get("leaf_response_id"))
         last = next(reversed(self._responses), None)
-        for what, key in walk(self._parents(), leaf if leaf in self._responses else last):
+        for what, key in walk_tree(self._parents(), leaf if leaf in self._responses else last):
             if what == NODE:
                 self._tell_response(*self._responses[key])
             elif what == BEGIN:
@@ -79,9 +82,9 @@ class _Conversation:
         facts, about = self._draft.conversation, self._about
         facts["source_runtime"] = "web"
         facts["provider"] = "other"
-        if name := word(about.get("id")):
+        if name := as_text(about.get("id")):
             facts["id"] = name
-        if title := word(about.get("title")):
+        if title := as_text(about.get("title")):
             facts["title"] = title
         if started := to_utc(about.get("create_time")):
             facts["started_at"] = started
@@ -95,37 +98,39 @@ class _Conversation:
         made: dict[str, str | None] = {}
         before: str | None = None
         for key, (response, _) in self._responses.items():
-            made[key] = word(response.get("parent_response_id")) or before
+            made[key] = as_text(response.get("parent_response_id")) or before
             before = key
         return made
 
-    def _tell_response(self, response: Body, place: str) -> None:
+    def _tell_response(self, response: JsonObject, place: str) -> None:
         if not isinstance(response.get("message"), str):
             self._draft.note_omission("no-content", place, "a response without a message")
-        sender = word(response.get("sender")) or "assistant"
+        sender = as_text(response.get("sender")) or "assistant"
         ts = _time(response.get("create_time"))
         if sender.lower() in ("human", "user"):
             self._say("user", response, self._draft.get_actor("human", "user"), ts, place)
             return
-        model = word(response.get("model")) or (sender if sender.lower() not in _SENDERS else None)
+        model = as_text(response.get("model")) or (
+            sender if sender.lower() not in _SENDERS else None
+        )
         actor = self._draft.get_actor("model", "assistant", provider="xai", model=model)
         self._think(response, actor, model, ts, place)
         self._say("assistant", response, actor, ts, place)
 
     def _think(
-        self, response: Body, actor: str, model: str | None, ts: str | None, place: str
+        self, response: JsonObject, actor: str, model: str | None, ts: str | None, place: str
     ) -> None:
-        trace = word(response.get("thinking_trace"))
+        trace = as_text(response.get("thinking_trace"))
         ts = _time(response.get("thinking_start_time")) or ts
         if trace:
             self._draft.add_reasoning(trace, actor, ts=ts)
         traces = response.get("agent_thinking_traces")
         for item in traces if isinstance(traces, list) else ():
-            text = word(item.get("thinking_trace")) if isinstance(item, dict) else word(item)
+            text = as_text(item.get("thinking_trace")) if isinstance(item, dict) else as_text(item)
             if not text:
                 self._draft.note_omission("empty-reasoning", place, "a thought without words")
             elif text != trace:
-                agent = word(item.get("agent_id")) if isinstance(item, dict) else None
+                agent = as_text(item.get("agent_id")) if isinstance(item, dict) else None
                 thinker = self._draft.get_actor(
                     "model", "assistant", provider="xai", model=model, instance_id=agent
                 )
@@ -135,17 +140,19 @@ class _Conversation:
                 {"kind": "steps", "steps": response["steps"]}, actor=actor, ts=ts
             )
 
-    def _say(self, role: Role, response: Body, actor: str, ts: str | None, place: str) -> None:
-        text = word(response.get("message")) or ""
+    def _say(
+        self, role: Role, response: JsonObject, actor: str, ts: str | None, place: str
+    ) -> None:
+        text = as_text(response.get("message")) or ""
         blocks = self._files(response, place)
         words: str | list[Any] = (
             [*([{"type": "text", "text": text}] if text else ()), *blocks] if blocks else text
         )
         event = self._draft.add_message(role, words, actor, ts=ts)
         facts = {told: response[name] for name, told in _SOURCES.items() if response.get(name)}
-        query = word(response.get("query"))
+        query = as_text(response.get("query"))
         if query and query != text:
-            facts |= {"query": query, **kept(response, "query_type")}
+            facts |= {"query": query, **pick_fields(response, "query_type")}
         if response.get("partial") is True:
             facts["broke_off"] = True
         if facts:
@@ -155,7 +162,7 @@ class _Conversation:
                 {"kind": "error", "error": response["error"]}, parent=event, ts=ts
             )
 
-    def _files(self, response: Body, place: str) -> list[Any]:
+    def _files(self, response: JsonObject, place: str) -> list[Any]:
         made: list[Any] = [
             {"type": "image", "url": url} for url in _words(response.get("generated_image_urls"))
         ]
@@ -164,15 +171,15 @@ class _Conversation:
                 made.append(self._file(key, kind, place))
         return made
 
-    def _file(self, key: str, kind: str, place: str) -> Body:
+    def _file(self, key: str, kind: str, place: str) -> JsonObject:
         data = self._assets.get(key)
         if data is None:
             self._draft.note_omission(
                 "missing-file", place, f"{kind} that is not in the export, kept as a reference"
             )
             return {"type": kind, "id": key}
-        is_image = (type_of(data) or "").startswith("image/")
-        return block_of(data, "image" if is_image else kind) | {"id": key}
+        is_image = (detect_media_type(data) or "").startswith("image/")
+        return build_media_block(data, "image" if is_image else kind) | {"id": key}
 
 
 def _words(value: Any) -> list[str]:
@@ -202,10 +209,10 @@ def _time(value: Any) -> str | None:
 
 def list_conversations(source: Source) -> list[Found]:
     """The conversations of the export, in its order."""
-    return LAYOUT.parts(source).listed(_found)
+    return LAYOUT.find_conversations(source).list_all(_found)
 
 
-def _found(part: Part) -> Found:
+def _found(part: ExportedConversation) -> Found:
     about = part.value["conversation"]
     title = about.get("title")
     return Found(
@@ -219,9 +226,9 @@ def _found(part: Part) -> Found:
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
     """The conversation that a part of the export belongs to."""
-    return LAYOUT.parts(source).owner(at, value)
+    return LAYOUT.find_conversations(source).find_owner(at, value)
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    _read_part(source, draft, LAYOUT.parts(source))
+    _read_part(source, draft, LAYOUT.find_conversations(source))

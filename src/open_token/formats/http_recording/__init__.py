@@ -1,5 +1,4 @@
-"""Reads recorded HTTP: VCR cassettes in YAML and JSON, and HAR files, for the model calls that they
-hold."""
+"""Recorded HTTP: VCR cassettes and HAR files, for the model calls in them."""
 
 from open_token.formats.definition import Format
 

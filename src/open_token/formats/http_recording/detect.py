@@ -1,5 +1,4 @@
-"""Reads recorded HTTP: VCR cassettes in YAML and JSON, and HAR files, for the model calls that they
-hold."""
+"""Detection of recorded HTTP: VCR cassettes in YAML and JSON, and HAR files."""
 
 import re
 from typing import Any
@@ -7,14 +6,14 @@ from typing import Any
 from open_token.sources.source import Source
 
 _CASSETTE = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
-_ASKED = re.compile(rb"^ *(?:- )?request:\s", re.MULTILINE)
-_LISTS = ("interactions", "http_interactions")
+_REQUEST = re.compile(rb"^ *(?:- )?request:\s", re.MULTILINE)
+_INSPECTED = 8
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
+    """Return whether the content is a recording."""
     if source.shape == "text":
-        return bool(_CASSETTE.search(source.head) and _ASKED.search(source.head))
+        return bool(_CASSETTE.search(source.head) and _REQUEST.search(source.head))
     return len(source.sample) == 1 and _is_recording(source.sample[0])
 
 
@@ -24,11 +23,13 @@ def _is_recording(value: Any) -> bool:
     log = value.get("log")
     if isinstance(log, dict) and isinstance(log.get("entries"), list):
         return _are_exchanges(log["entries"])
-    held = next((value[name] for name in _LISTS if name in value), None)
-    return isinstance(held, list) and _are_exchanges(held)
+    return _are_exchanges(value.get("interactions", value.get("http_interactions")))
 
 
-def _are_exchanges(items: list[Any]) -> bool:
-    return bool(items) and all(
-        isinstance(item, dict) and "request" in item and "response" in item for item in items[:8]
+def _are_exchanges(items: Any) -> bool:
+    if not isinstance(items, list) or not items:
+        return False
+    return all(
+        isinstance(item, dict) and "request" in item and "response" in item
+        for item in items[:_INSPECTED]
     )

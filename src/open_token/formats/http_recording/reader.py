@@ -1,5 +1,4 @@
-"""Tells one conversation of a recording, each call in its dialect, and what of a history other
-dialects have told."""
+"""Reader of recorded HTTP: the model calls of a recording as conversations."""
 
 import re
 from bisect import bisect_right
@@ -9,96 +8,103 @@ from weakref import WeakKeyDictionary
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.http_recording import FORMAT
-from open_token.formats.http_recording.interactions import exchanges
-from open_token.formats.http_recording.threads import Call, Talk, Threads, teller_of
-from open_token.formats.shared.api_conversation import Conversation
-from open_token.formats.shared.yaml_values import documents
+from open_token.formats.http_recording.interactions import read_exchanges
+from open_token.formats.http_recording.threads import (
+    Conversation,
+    ModelCall,
+    Threads,
+    create_dialect,
+)
+from open_token.formats.shared.api_conversation import ConversationBuilder
+from open_token.formats.shared.yaml_values import parse_yaml
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _THREADS: "WeakKeyDictionary[Source, Threads]" = WeakKeyDictionary()
 _OWNERS: "WeakKeyDictionary[Source, _Owners]" = WeakKeyDictionary()
-_TITLE = 80
+_MAX_TITLE = 80
 
 
-def _threads(source: Source) -> Threads:
-    """The conversations of a recording, found once."""
-    known = _THREADS.get(source)
-    if known is None:
-        known = _THREADS[source] = Threads()
-        for exchange in exchanges(source):
-            known.take(exchange)
-    return known
+def _find_threads(source: Source) -> Threads:
+    """Return the conversations of a recording, which are found once per source."""
+    threads = _THREADS.get(source)
+    if threads is None:
+        threads = _THREADS[source] = Threads()
+        for exchange in read_exchanges(source):
+            threads.add(exchange)
+    return threads
 
 
 def list_conversations(source: Source) -> list[Found]:
-    """What a list shows of the recording."""
-    return [_found(str(number), talk) for number, talk in enumerate(_threads(source).talks, 1)]
+    """List the conversations of the recording."""
+    conversations = _find_threads(source).conversations
+    return [_describe(str(number), item) for number, item in enumerate(conversations, 1)]
 
 
-def _found(name: str, talk: Talk) -> Found:
-    times = [call.exchange.at for call in talk.calls if call.exchange.at]
-    title = (
-        talk.title
-        if talk.title is None or len(talk.title) <= _TITLE
-        else f"{talk.title[: _TITLE - 1]}…"
-    )
+def _describe(name: str, conversation: Conversation) -> Found:
+    times = [call.exchange.at for call in conversation.calls if call.exchange.at]
+    title = conversation.title
+    if title is not None and len(title) > _MAX_TITLE:
+        title = f"{title[: _MAX_TITLE - 1]}…"
     return Found(
         name,
         title=title,
         started_at=times[0] if times else None,
         updated_at=times[-1] if times else None,
-        messages=len(talk.calls),
+        messages=len(conversation.calls),
     )
 
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """The conversation of a recorded item: its place in a list, or a block of a text that it is or
-    is a part of."""
+    """Return the conversation of a recorded item.
+
+    In a document the item is found by its position, in a text by the block that it is or is a
+    part of.
+    """
     number = at.rpartition("/")[2]
     if not number.isdecimal() or source.shape not in ("text", "document"):
         return None
-    known = _OWNERS.get(source)
-    if known is None:
-        known = _OWNERS[source] = _Owners(_threads(source), source, FORMAT.block_separator or "$")
-    return (
-        known.of_block(int(number), value)
-        if source.shape == "text"
-        else known.by_number.get(int(number) + 1)
-    )
+    owners = _OWNERS.get(source)
+    if owners is None:
+        separator = FORMAT.block_separator or "$"
+        owners = _OWNERS[source] = _Owners(_find_threads(source), source, separator)
+    if source.shape == "text":
+        return owners.find_by_block(int(number), value)
+    return owners.by_number.get(int(number) + 1)
 
 
 class _Owners:
-    """Whose each recorded item is."""
+    """The conversation of each recorded item."""
 
-    def __init__(self, threads: Threads, source: Source, cuts: str) -> None:
+    def __init__(self, threads: Threads, source: Source, separator: str) -> None:
         self.by_number = {
             call.exchange.number: str(name)
-            for name, talk in enumerate(threads.talks, 1)
-            for call in talk.calls
+            for name, conversation in enumerate(threads.conversations, 1)
+            for call in conversation.calls
         }
         self._text = source.text if source.shape == "text" else ""
-        self._starts = [found.start() for found in re.finditer(cuts, self._text, re.MULTILINE)]
-        self._blocks = {1: 0}
-        """Where the blocks of the text start, as far as they were asked for: a long one comes in
-        pieces."""
+        self._item_starts = [
+            match.start() for match in re.finditer(separator, self._text, re.MULTILINE)
+        ]
+        self._block_starts = {1: 0}
+        """Where the blocks of the text start, as far as known: a long item is cut into several."""
 
-    def of_block(self, number: int, value: Any) -> str | None:
+    def find_by_block(self, number: int, value: Any) -> str | None:
         if not isinstance(value, str):
             return None
-        start = self._blocks.get(number)
+        start = self._block_starts.get(number)
         if start is None:
             start = max(0, self._text.find(value))
-        self._blocks[number + 1] = start + len(value)
-        return self.by_number.get(bisect_right(self._starts, start))
+        self._block_starts[number + 1] = start + len(value)
+        return self.by_number.get(bisect_right(self._item_starts, start))
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the chosen conversation to the draft."""
-    threads = _threads(source)
+    """Add the chosen conversation to the draft."""
+    threads = _find_threads(source)
     wanted = source.conversation or "1"
     chosen = int(wanted) if wanted.isdecimal() else 0
-    if not 1 <= chosen <= len(threads.talks):
+    if not 1 <= chosen <= len(threads.conversations):
         raise InputError(
             "there is no model call in this recording",
             where=source.name,
@@ -107,11 +113,11 @@ def read(source: Source, draft: Draft) -> None:
         )
     if chosen == 1:
         _note_others(threads, draft)
-    _Telling(draft).tell(threads.talks[chosen - 1])
+    _ConversationReader(draft).read(threads.conversations[chosen - 1])
 
 
 def _note_others(threads: Threads, draft: Draft) -> None:
-    """What is in the recording and in no conversation; it is told with the first."""
+    """Note what belongs to no conversation; the first conversation carries these notes."""
     for exchange in threads.others:
         place = f"interaction {exchange.number}"
         for problem in exchange.problems:
@@ -124,45 +130,44 @@ def _note_others(threads: Threads, draft: Draft) -> None:
             )
 
 
-class _Telling:
-    """One conversation, in as many dialects as it was held in."""
+class _ConversationReader:
+    """Adds one conversation to a draft, in as many dialects as it was held in."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._conversations: dict[str, Conversation] = {}
+        self._builders: dict[str, ConversationBuilder] = {}
 
-    def tell(self, talk: Talk) -> None:
-        first = next((call.exchange.at for call in talk.calls[:1]), None)
-        if first:
-            self._draft.conversation["started_at"] = first
-        for number, call in enumerate(talk.calls):
-            self._tell(call)
-            started = self._draft.conversation.get("started_at")
-            if number == 0 and started is None:
-                # A later answer that has a time is no beginning.
+    def read(self, conversation: Conversation) -> None:
+        started_at = conversation.calls[0].exchange.at if conversation.calls else None
+        if started_at:
+            self._draft.conversation["started_at"] = started_at
+        for number, call in enumerate(conversation.calls):
+            self._add_call(call)
+            if number == 0 and self._draft.conversation.get("started_at") is None:
+                # The time of a later answer is not the start.
                 self._draft.conversation["started_at"] = ""
 
-    def _tell(self, call: Call) -> None:
+    def _add_call(self, call: ModelCall) -> None:
+        number = call.exchange.number
         for problem in call.exchange.problems:
-            self._draft.note_omission(
-                "unreadable-body", f"interaction {call.exchange.number}", problem
-            )
-        conversation = self._conversation(call.dialect)
-        if call.told is not None and not call.goes_on:
-            self._draft.add_annotation({"kind": "new_request", "repeats": call.told})
-        conversation.take(call.exchange.number, call.record, call.told, call.prompted)
-        conversation.flush(call.exchange.number)
+            self._draft.note_omission("unreadable-body", f"interaction {number}", problem)
+        builder = self._get_builder(call.dialect)
+        if call.known_items is not None and not call.continues:
+            self._draft.add_annotation({"kind": "new_request", "repeats": call.known_items})
+        builder.add_record(number, call.record, call.known_items, call.has_known_prompts)
+        builder.flush(number)
 
-    def _conversation(self, dialect: str) -> Conversation:
-        if dialect not in self._conversations:
-            known = self._draft.without_thoughts if self._conversations else None
-            self._conversations[dialect] = Conversation(
-                teller_of(dialect, self._draft), "interaction"
-            )
+    def _get_builder(self, name: str) -> ConversationBuilder:
+        builder = self._builders.get(name)
+        if builder is None:
+            # The second dialect must not overwrite what is known about reasoning.
+            known = self._draft.without_thoughts if self._builders else None
+            dialect = create_dialect(name, self._draft)
+            builder = self._builders[name] = ConversationBuilder(dialect, "interaction")
             self._draft.without_thoughts = known or self._draft.without_thoughts
-        return self._conversations[dialect]
+        return builder
 
 
 def parse_documents(source: Source) -> list[Any]:
     """Parse a recording in YAML."""
-    return documents(source.text, source.name)
+    return parse_yaml(source.text, source.name)

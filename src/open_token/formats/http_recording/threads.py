@@ -1,243 +1,282 @@
-"""Which model calls of a recording are one conversation: a request that goes on from an earlier
-one, in any dialect."""
+"""Conversations in a recording: model calls grouped by the history that they continue.
+
+One conversation may be held with several APIs, so histories are compared by what their turns
+are, in whatever dialect they stand.
+"""
 
 import hashlib
 import re
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
 from open_token.builder.draft import Draft
-from open_token.formats.http_recording.interactions import Body, Exchange
-from open_token.formats.shared.api_conversation import Teller
-from open_token.formats.shared.api_detection import ANTHROPIC, CHAT, GEMINI, RESPONSES, look_at
-from open_token.formats.shared.model_message import said
-from open_token.formats.shared.request_pairs import split
-from open_token.formats.shared.responses_content import word
+from open_token.formats.http_recording.interactions import Exchange
+from open_token.formats.shared.api_conversation import Dialect, merge_responses
+from open_token.formats.shared.api_detection import (
+    ANTHROPIC,
+    CHAT,
+    GEMINI,
+    RESPONSES,
+    classify_record,
+    split_exchange,
+)
+from open_token.formats.shared.fields import JsonObject, as_text
+from open_token.formats.shared.message_writer import normalize_whitespace
 from open_token.jsontools.walk import iter_strings
 
-_THINKING = re.compile(r"</?think(?:ing)?>")
-_RESULTS = ("result", "functionResponse", "toolResponse")
-_SHORTEST_TASK = 8
+_THINKING_TAG = re.compile(r"</?think(?:ing)?>")
+_RESULT_KEYS = ("result", "functionResponse", "toolResponse")
+_CALL_KEYS = ("call", "functionCall")
+_MIN_TASK_LENGTH = 8
+
+_ENDPOINTS = (
+    (re.compile(r"/chat/completions$"), CHAT, "messages"),
+    (re.compile(r"/messages$"), ANTHROPIC, "messages"),
+    (re.compile(r"/responses(?:/[\w-]+)?$"), RESPONSES, "input"),
+    (re.compile(r":(?:generate|streamGenerate)Content$", re.IGNORECASE), GEMINI, "contents"),
+)
+_MODEL_IN_URL = re.compile(r"/models/([^/:]+):")
+_TIME_FIELDS = {ANTHROPIC: "created_at", GEMINI: "createTime"}
 
 
-def teller_of(dialect: str, draft: Draft) -> Teller:
-    """Return the reader of one provider's API; each module is imported when it is first needed."""
-    teller: Teller = import_module(f"open_token.formats.{dialect}.reader").teller(draft)
-    return teller
+def create_dialect(name: str, draft: Draft) -> Dialect:
+    """Return what adds bodies of one API to the draft; its reader is imported on first use."""
+    if name == CHAT:
+        from open_token.formats.openai_chat import reader as chat
+
+        return chat.create_dialect(draft)
+    if name == ANTHROPIC:
+        from open_token.formats.anthropic_messages import reader as anthropic
+
+        return anthropic.create_dialect(draft)
+    if name == RESPONSES:
+        from open_token.formats.openai_responses import reader as responses
+
+        return responses.create_dialect(draft)
+    from open_token.formats.gemini_api import reader as gemini
+
+    return gemini.create_dialect(draft)
 
 
 @dataclass
-class Call:
-    """One model call and how it goes on from what was recorded before it."""
+class ModelCall:
+    """One model call, and how it continues what was recorded before it."""
 
     exchange: Exchange
     dialect: str
-    record: Body
-    told: int | None = None
-    """How many items of its request another dialect has told; None when that is for its own dialect
-    to find out."""
-    prompted: bool = False
-    """Whether its prompts were told in another dialect."""
-    goes_on: bool = True
-    """Whether nothing was told behind those items."""
+    record: JsonObject
+    known_items: int | None = None
+    """How many items of its request were added in another dialect; None if its own dialect is
+    to find out what is new."""
+    has_known_prompts: bool = False
+    """Whether its prompts were added in another dialect."""
+    continues: bool = True
+    """Whether nothing was added after those items."""
 
 
 @dataclass
-class Talk:
-    """The calls of one conversation."""
+class Conversation:
+    """The model calls of one conversation."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
     prompts: set[str] = field(default_factory=set)
     title: str | None = None
-    words: list[str] = field(default_factory=list)
-    """What models have said and thought in it."""
+    model_texts: list[str] = field(default_factory=list)
+    """What models have written in it, reasoning included."""
 
-    def has(self, text: str) -> bool:
-        """Whether a model has said this: clients wrap the thoughts of another provider in tags."""
-        self.words = ["\n".join(self.words)]
-        return all(said(piece) in self.words[0] for piece in _THINKING.split(text))
+    def contains(self, text: str) -> bool:
+        """Return whether a model has written this text.
+
+        Clients wrap the reasoning of another provider in tags, so the pieces count.
+        """
+        self.model_texts = ["\n".join(self.model_texts)]
+        pieces = _THINKING_TAG.split(text)
+        return all(normalize_whitespace(piece) in self.model_texts[0] for piece in pieces)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a history ended: whose it is, and which dialect told it last."""
+class _HistoryOwner:
+    """The conversation that a history belongs to, and the dialect that added it last."""
 
-    talk: Talk
+    conversation: Conversation
     dialect: str
 
 
 class Threads:
-    """Sorts calls into conversations, in the order of the recording."""
+    """Groups model calls into conversations, in the order of the recording."""
 
     def __init__(self) -> None:
-        self.talks: list[Talk] = []
+        self.conversations: list[Conversation] = []
         self.others: list[Exchange] = []
-        """What was recorded and is no model call."""
-        self._tellers: dict[str, Teller] = {}
-        self._seen: dict[bytes, _Place] = {}
+        """What was recorded and is not a model call."""
+        self._dialects: dict[str, Dialect] = {}
+        self._histories: dict[bytes, _HistoryOwner] = {}
         self._ends: set[bytes] = set()
-        self._by_id: dict[str, Talk] = {}
-        self._answered: set[str] = set()
-        """The ids of responses that are told: they may be fetched again."""
-        self._tasks: dict[str, Talk] = {}
-        """What a call of a tool was given, by which an agent that it started is known."""
+        self._by_id: dict[str, Conversation] = {}
+        self._response_ids: set[str] = set()
+        """The ids of responses that were added: they may be fetched again."""
+        self._tasks: dict[str, Conversation] = {}
+        """The texts in arguments of tool calls: the first message of a subagent is one of them."""
 
-    def take(self, exchange: Exchange) -> None:
-        """Sort in what was recorded next."""
-        found = call_of(exchange)
-        if found is None or self._is_known(found[1]):
+    def add(self, exchange: Exchange) -> None:
+        """Add the next exchange of the recording."""
+        parsed = parse_model_call(exchange)
+        if parsed is None or self._is_repeated(parsed[1]):
             self.others.append(exchange)
             return
-        dialect, record = found
-        if dialect not in self._tellers:
-            self._tellers[dialect] = teller_of(dialect, Draft())
-        call = Call(exchange, dialect, record)
-        teller, request = self._tellers[dialect], record["request"] or {}
-        teller.meet(request, {})
-        self._place(call, teller, request).calls.append(call)
+        name, record = parsed
+        if name not in self._dialects:
+            self._dialects[name] = create_dialect(name, Draft())
+        dialect = self._dialects[name]
+        request = record["request"] or {}
+        dialect.start_exchange(request, {})
+        call = ModelCall(exchange, name, record)
+        self._assign(call, dialect, request).calls.append(call)
 
-    def _is_known(self, record: Body) -> bool:
+    def _is_repeated(self, record: JsonObject) -> bool:
+        """Return whether this is a response that was fetched again."""
+        if record["request"] is not None:
+            return False
         response = record["response"]
-        name = word(response.get("id")) if isinstance(response, dict) else None
-        return record["request"] is None and name in self._answered
+        return isinstance(response, dict) and as_text(response.get("id")) in self._response_ids
 
-    def _place(self, call: Call, teller: Teller, request: Body) -> Talk:
-        items = teller.history(request)
-        prompt = _prompt(teller.preamble(request))
-        marks = [_marks(teller, item) for item in items]
-        chain = _chain(marks, prompt)
-        talk = self._by_name(request, call.record["response"]) or self._earlier(
-            call, items, marks, chain, prompt
-        )
-        if talk is None:
-            talk = next(
-                (self._tasks[text] for text in _asked(marks)[:1] if text in self._tasks), None
-            )
-        if talk is None:
-            talk = Talk(title=next(iter(_asked(marks)), None))
-            self.talks.append(talk)
-        talk.prompts.add(prompt)
-        talk.words += [
-            said(" ".join(iter_strings(item)))
-            for item in items[call.told or 0 :]
-            if _is_model(item)
-        ]
-        self._remember(call, teller, talk, chain or [_seed(prompt)])
-        return talk
+    def _assign(self, call: ModelCall, dialect: Dialect, request: JsonObject) -> Conversation:
+        items = dialect.get_history(request)
+        prompt = _join_prompts(dialect.get_prompts(request))
+        turns = [_list_turns(dialect, item) for item in items]
+        digests = _build_digests(turns, prompt)
+        questions = _list_questions(turns)
+        conversation = self._find_by_id(request, call.record["response"])
+        if conversation is None:
+            conversation = self._find_by_history(call, items, turns, digests, prompt)
+        if conversation is None and questions:
+            conversation = self._tasks.get(questions[0])
+        if conversation is None:
+            conversation = Conversation(title=questions[0] if questions else None)
+            self.conversations.append(conversation)
+        conversation.prompts.add(prompt)
+        for item in items[call.known_items or 0 :]:
+            if _is_model_output(item):
+                conversation.model_texts.append(_join_strings(item))
+        self._remember(call, dialect, conversation, digests or [_seed_digest(prompt)])
+        return conversation
 
-    def _by_name(self, request: Body, response: Any) -> Talk | None:
-        """The Responses API names what a request goes on from."""
-        held = request.get("conversation")
-        names = [
-            request.get("previous_response_id"),
-            held.get("id") if isinstance(held, dict) else held,
-        ]
-        names += [response.get("id")] if isinstance(response, dict) and not request else []
-        return next(
-            (self._by_id[name] for name in names if isinstance(name, str) and name in self._by_id),
-            None,
-        )
+    def _find_by_id(self, request: JsonObject, response: Any) -> Conversation | None:
+        """Return the conversation that a request of the Responses API names."""
+        names = [request.get("previous_response_id"), _get_conversation_id(request)]
+        if isinstance(response, dict) and not request:
+            names.append(response.get("id"))
+        for name in names:
+            if isinstance(name, str) and name in self._by_id:
+                return self._by_id[name]
+        return None
 
-    def _earlier(
+    def _find_by_history(
         self,
-        call: Call,
+        call: ModelCall,
         items: list[Any],
-        marks: list[list[bytes]],
-        chain: list[bytes],
+        turns: list[list[bytes]],
+        digests: list[bytes],
         prompt: str,
-    ) -> Talk | None:
-        """The conversation that holds the beginning of this history."""
-        length = next((n for n in range(len(chain), 0, -1) if chain[n - 1] in self._seen), 0)
+    ) -> Conversation | None:
+        """Return the conversation that holds the beginning of this history."""
+        length = len(digests)
+        while length and digests[length - 1] not in self._histories:
+            length -= 1
         if not length:
             return None
-        place = self._seen[chain[length - 1]]
-        goes_on = chain[length - 1] in self._ends
-        if not goes_on and prompt not in place.talk.prompts and place.dialect == call.dialect:
+        owner = self._histories[digests[length - 1]]
+        conversation = owner.conversation
+        continues = digests[length - 1] in self._ends
+        if owner.dialect != call.dialect:
+            count = _count_covered_items(turns, length)
+            call.known_items = _count_known_items(items[:count], conversation)
+            call.continues = continues and call.known_items == count
+            call.has_known_prompts = prompt in conversation.prompts
+        elif not continues and prompt not in conversation.prompts:
             return None
-        if place.dialect != call.dialect:
-            count = _covered(marks, length)
-            told = (
-                n
-                for n, item in enumerate(items[:count])
-                if _is_model(item) and not _is_told(item, place.talk)
-            )
-            call.told = next(told, count)
-            call.goes_on = goes_on and call.told == count
-            call.prompted = prompt in place.talk.prompts
-        return place.talk
+        return conversation
 
-    def _remember(self, call: Call, teller: Teller, talk: Talk, chain: list[bytes]) -> None:
-        place = _Place(talk, call.dialect)
-        answers = _merged(teller, call.record["response"])
-        self._ends.discard(chain[-1])
-        if any(map(teller.answer, answers)) and not chain[-1].endswith(b"a"):
-            chain = [*chain, _link(chain[-1], b"a")]
-        for link in chain:
-            self._seen[link] = place
-        self._ends.add(chain[-1])
-        for answer in answers:
-            self._learn(answer, teller, talk)
+    def _remember(
+        self,
+        call: ModelCall,
+        dialect: Dialect,
+        conversation: Conversation,
+        digests: list[bytes],
+    ) -> None:
+        responses = merge_responses(dialect, call.record["response"])
+        self._ends.discard(digests[-1])
+        has_output = any(dialect.get_output(response) for response in responses)
+        if has_output and not digests[-1].endswith(b"a"):
+            digests = [*digests, _extend_digest(digests[-1], b"a")]
+        owner = _HistoryOwner(conversation, call.dialect)
+        for digest in digests:
+            self._histories[digest] = owner
+        self._ends.add(digests[-1])
+        for response in responses:
+            self._remember_response(response, dialect, conversation)
 
-    def _learn(self, answer: Body, teller: Teller, talk: Talk) -> None:
-        held = answer.get("conversation")
-        if (given := word(answer.get("id"))) and teller.answer(answer):
-            self._answered.add(given)
-        for name in (
-            word(answer.get("id")),
-            word(held.get("id") if isinstance(held, dict) else held),
-        ):
+    def _remember_response(
+        self, response: JsonObject, dialect: Dialect, conversation: Conversation
+    ) -> None:
+        response_id = as_text(response.get("id"))
+        output = dialect.get_output(response)
+        if response_id and output:
+            self._response_ids.add(response_id)
+        for name in (response_id, as_text(_get_conversation_id(response))):
             if name:
-                self._by_id[name] = talk
-        for item in teller.answer(answer):
-            talk.words.append(said(" ".join(iter_strings(item))))
-            for gist in teller.gists(item):
-                if gist[0] in ("call", "functionCall"):
-                    self._tasks |= {
-                        text: talk
-                        for text in map(said, iter_strings(gist[1:]))
-                        if len(text) >= _SHORTEST_TASK
-                    }
+                self._by_id[name] = conversation
+        for item in output:
+            conversation.model_texts.append(_join_strings(item))
+            for key in dialect.build_comparison_keys(item):
+                if key[0] not in _CALL_KEYS:
+                    continue
+                for text in map(normalize_whitespace, iter_strings(key[1:])):
+                    if len(text) >= _MIN_TASK_LENGTH:
+                        self._tasks[text] = conversation
 
 
-def _merged(teller: Teller, response: Any) -> list[Body]:
-    if not isinstance(response, list):
-        return [response] if isinstance(response, dict) else []
-    stream = teller.stream()
-    made = [stream.add(chunk) for chunk in response if isinstance(chunk, dict)]
-    return [body for body in (*made, stream.end()) if body is not None]
+def _get_conversation_id(body: JsonObject) -> Any:
+    conversation = body.get("conversation")
+    return conversation.get("id") if isinstance(conversation, dict) else conversation
 
 
-def _prompt(preamble: list[Any]) -> str:
-    """What prompts say, whatever the dialect."""
-    return said(" ".join(text for item in preamble for text in _texts(item)))
+def _join_prompts(prompts: list[Any]) -> str:
+    """Return the text of prompts, whatever the dialect."""
+    return normalize_whitespace(" ".join(text for item in prompts for text in _list_texts(item)))
 
 
-def _texts(item: Any) -> list[str]:
-    """The texts of a message in any dialect."""
+def _join_strings(item: Any) -> str:
+    return normalize_whitespace(" ".join(iter_strings(item)))
+
+
+def _list_texts(item: Any) -> list[str]:
+    """Return the texts of a message in any dialect."""
     content = item.get("content", item.get("parts")) if isinstance(item, dict) else item
     blocks = content if isinstance(content, list) else [content]
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
     return [text for text in texts if isinstance(text, str)]
 
 
-def _marks(teller: Teller, item: Any) -> list[bytes]:
-    """What an item is to a history in any dialect: words of the user, a result, or the model's
-    turn."""
-    gists = teller.gists(item)
-    if _is_model(item):
-        return [b"a"] if gists else []
-    made = []
-    for gist in gists:
-        if gist[0] == "text" and gist[2]:
-            made.append(b"u" + str(gist[2]).encode("utf-8", "replace"))
-        elif gist[0] in _RESULTS:
-            made.append(b"r")
-    return made
+def _list_turns(dialect: Dialect, item: Any) -> list[bytes]:
+    """Return what an item is to a history in any dialect.
+
+    `u` with the text is a message of the user, `r` a result, `a` a turn of the model.
+    """
+    keys = dialect.build_comparison_keys(item)
+    if _is_model_output(item):
+        return [b"a"] if keys else []
+    turns = []
+    for key in keys:
+        if key[0] == "text" and key[2]:
+            turns.append(b"u" + str(key[2]).encode("utf-8", "replace"))
+        elif key[0] in _RESULT_KEYS:
+            turns.append(b"r")
+    return turns
 
 
-def _is_model(item: Any) -> bool:
+def _is_model_output(item: Any) -> bool:
     if not isinstance(item, dict):
         return False
     kind = item.get("type", "message")
@@ -246,145 +285,133 @@ def _is_model(item: Any) -> bool:
     return item.get("role") in ("assistant", "model")
 
 
-def _is_told(item: Body, talk: Talk) -> bool:
-    return all(talk.has(text) for text in _texts(item))
+def _count_known_items(items: list[Any], conversation: Conversation) -> int:
+    """Return how many items come before the first model output that the conversation lacks."""
+    for number, item in enumerate(items):
+        if _is_model_output(item) and not all(map(conversation.contains, _list_texts(item))):
+            return number
+    return len(items)
 
 
-def _asked(marks: list[list[bytes]]) -> list[str]:
+def _list_questions(turns: list[list[bytes]]) -> list[str]:
+    """Return the messages of the user."""
     return [
-        mark[1:].decode("utf-8", "replace") for item in marks for mark in item if mark[:1] == b"u"
+        turn[1:].decode("utf-8", "replace") for item in turns for turn in item if turn[:1] == b"u"
     ]
 
 
-def _chain(marks: list[list[bytes]], prompt: str) -> list[bytes]:
-    """A digest for each turn, over all before it; turns of the model that follow each other count
-    as one."""
-    made: list[bytes] = []
-    last, before = b"", b""
-    for mark in (mark for item in marks for mark in item):
-        if mark == b"a" and before == b"a":
+def _build_digests(turns: list[list[bytes]], prompt: str) -> list[bytes]:
+    """Return a digest for each turn, over all turns up to it.
+
+    Consecutive turns of the model count as one, because dialects split them differently.
+    """
+    digests: list[bytes] = []
+    digest = b""
+    previous = b""
+    for turn in (turn for item in turns for turn in item):
+        if turn == b"a" and previous == b"a":
             continue
-        if not made and mark[:1] != b"u":
-            last = _seed(prompt)
-        last, before = _link(last, mark), mark
-        made.append(last)
-    return made
+        if not digests and turn[:1] != b"u":
+            digest = _seed_digest(prompt)
+        digest = _extend_digest(digest, turn)
+        previous = turn
+        digests.append(digest)
+    return digests
 
 
-def _seed(prompt: str) -> bytes:
-    """Where a history begins that no word of the user begins."""
-    return _link(prompt.encode("utf-8", "replace"), b"p")
+def _seed_digest(prompt: str) -> bytes:
+    """Return the start of a history that does not begin with a message of the user."""
+    return _extend_digest(prompt.encode("utf-8", "replace"), b"p")
 
 
-def _link(last: bytes, mark: bytes) -> bytes:
-    """The digest ends in what the turn is."""
-    return hashlib.blake2b(last + b"\0" + mark, digest_size=16).digest() + mark[:1]
+def _extend_digest(digest: bytes, turn: bytes) -> bytes:
+    """Return the digest of a history with one more turn; its last byte is the kind of the turn."""
+    return hashlib.blake2b(digest + b"\0" + turn, digest_size=16).digest() + turn[:1]
 
 
-def _covered(marks: list[list[bytes]], length: int) -> int:
-    """How many items the first turns of a history are."""
-    count, before = 0, b""
-    for number, item in enumerate(marks):
-        for mark in item:
-            count += not (mark == b"a" and before == b"a")
-            before = mark
+def _count_covered_items(turns: list[list[bytes]], length: int) -> int:
+    """Return how many items the first `length` turns of a history are."""
+    count = 0
+    previous = b""
+    for number, item in enumerate(turns):
+        for turn in item:
+            if turn != b"a" or previous != b"a":
+                count += 1
+            previous = turn
         if count > length:
             return number
-    return len(marks)
+    return len(turns)
 
 
-_ADDRESSES = (
-    (re.compile(r"/chat/completions$"), CHAT, "messages"),
-    (re.compile(r"/messages$"), ANTHROPIC, "messages"),
-    (re.compile(r"/responses(?:/[\w-]+)?$"), RESPONSES, "input"),
-    (re.compile(r":(?:generate|streamGenerate)Content$", re.IGNORECASE), GEMINI, "contents"),
-)
-_MODEL = re.compile(r"/models/([^/:]+):")
-_TIMES = {ANTHROPIC: "created_at", GEMINI: "createTime"}
-
-
-def call_of(exchange: Exchange) -> tuple[str, Body] | None:
-    """The dialect of a model call and its record of request and response; None when it is none."""
-    asked, told = split({"request": exchange.request, "response": exchange.response}) or (
-        None,
-        None,
-    )
-    asked = asked if isinstance(asked, dict) else None
-    told = told if isinstance(told, dict | list) else None
-    dialect = _dialect(exchange, asked, told)
+def parse_model_call(exchange: Exchange) -> tuple[str, JsonObject] | None:
+    """Return the dialect of a model call and its record; None if it is not a model call."""
+    sides = split_exchange({"request": exchange.request, "response": exchange.response})
+    request, response = sides or (None, None)
+    if not isinstance(request, dict):
+        request = None
+    if not isinstance(response, dict | list):
+        response = None
+    dialect = _detect_dialect(exchange, request, response)
     if dialect is None:
         return None
-    if told is None and isinstance(exchange.response, str) and exchange.response.strip():
+    if response is None and isinstance(exchange.response, str) and exchange.response.strip():
         exchange.problems.append("a response that is neither JSON nor a stream of events")
-    if (
-        asked is not None
-        and dialect == GEMINI
-        and "model" not in asked
-        and (named := _MODEL.search(exchange.url))
-    ):
-        asked = {**asked, "model": unquote(named[1])}
-    return dialect, {"request": asked, "response": _dated(told, dialect, exchange.at)}
+    if request is not None and dialect == GEMINI and "model" not in request:
+        model = _MODEL_IN_URL.search(exchange.url)
+        if model:
+            request = {**request, "model": unquote(model[1])}
+    return dialect, {"request": request, "response": _add_time(response, dialect, exchange.at)}
 
 
-def _dialect(exchange: Exchange, asked: Body | None, told: Any) -> str | None:
+def _detect_dialect(exchange: Exchange, request: JsonObject | None, response: Any) -> str | None:
     path = exchange.url.partition("?")[0].partition("#")[0].rstrip("/")
-    for address, dialect, history in _ADDRESSES:
-        if (
-            address.search(path)
-            and asked is not None
-            and history in asked
-            and exchange.method in ("POST", "")
-        ):
-            return dialect
-    if polled := _polled(path, exchange, told):
-        return polled
-    if asked is None or told is None:
+    if request is not None and exchange.method in ("POST", ""):
+        for endpoint, dialect, history in _ENDPOINTS:
+            if history in request and endpoint.search(path):
+                return dialect
+    if _is_polled_response(path, exchange, response):
+        return RESPONSES
+    if request is None or response is None:
         return None
-    both = look_at({"request": asked, "response": told}), look_at(asked), look_at(_first(told))
-    pair, request, response = both
-    if (
-        pair is None
-        or request is None
-        or response is None
-        or not pair.dialects
-        or response.kind == "message"
-    ):
+    if isinstance(response, list):
+        first = next((part for part in response if isinstance(part, dict)), None)
+    else:
+        first = response
+    pair = classify_record({"request": request, "response": response})
+    asked = classify_record(request)
+    answered = classify_record(first)
+    if pair is None or asked is None or answered is None:
+        return None
+    if not pair.dialects or answered.kind == "message":
         return None
     return pair.likely if pair.likely in pair.dialects else min(pair.dialects)
 
 
-def _polled(path: str, exchange: Exchange, told: Any) -> str | None:
-    """A response of the Responses API that was fetched when it was done: the request before it had
-    none yet."""
-    is_done = (
-        isinstance(told, dict)
-        and told.get("object") == "response"
-        and told.get("status") == "completed"
-    )
-    return RESPONSES if is_done and exchange.method == "GET" and "/responses/" in path else None
+def _is_polled_response(path: str, exchange: Exchange, response: Any) -> bool:
+    """Return whether a Responses API response was fetched when it was complete.
+
+    The request that started it had no response yet.
+    """
+    if exchange.method != "GET" or "/responses/" not in path or not isinstance(response, dict):
+        return False
+    return response.get("object") == "response" and response.get("status") == "completed"
 
 
-def _first(told: Any) -> Any:
-    return (
-        next((part for part in told if isinstance(part, dict)), None)
-        if isinstance(told, list)
-        else told
-    )
+def _add_time(response: Any, dialect: str, at: str | None) -> Any:
+    """Return a response with the time of the recording.
 
-
-def _dated(told: Any, dialect: str, at: str | None) -> Any:
-    """A response with the time of the recording, where its dialect has a place for a time and it
-    gives none."""
-    name = _TIMES.get(dialect)
+    It is added where the dialect has a field for it and the response does not set it.
+    """
+    name = _TIME_FIELDS.get(dialect)
     if at is None or name is None:
-        return told
-    if isinstance(told, dict) and not told.get(name):
-        return {**told, name: at}
-    if isinstance(told, list) and told and isinstance(told[0], dict):
-        first = told[0]
+        return response
+    if isinstance(response, dict) and not response.get(name):
+        return {**response, name: at}
+    if isinstance(response, list) and response and isinstance(response[0], dict):
+        first = response[0]
         message = first.get("message")
         if dialect == GEMINI and not first.get(name):
-            return [{**first, name: at}, *told[1:]]
+            return [{**first, name: at}, *response[1:]]
         if dialect == ANTHROPIC and isinstance(message, dict):
-            return [{**first, "message": {**message, name: at}}, *told[1:]]
-    return told
+            return [{**first, "message": {**message, name: at}}, *response[1:]]
+    return response

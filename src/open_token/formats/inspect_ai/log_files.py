@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from open_token.errors import InputError
-from open_token.formats.shared.chat_messages import objects
+from open_token.formats.shared.fields import as_dicts
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -88,7 +88,9 @@ def _named(source: Source) -> dict[str, Body]:
     if source in _known:
         return _known[source]
     document = _document(source)
-    samples = objects(document.get("samples")) if "eval" in document or not document else [document]
+    samples = (
+        as_dicts(document.get("samples")) if "eval" in document or not document else [document]
+    )
     named: dict[str, Body] = {}
     for number, part in enumerate(samples, 1):
         name = _name(part)
@@ -118,12 +120,12 @@ def _summaries(source: Source) -> Iterator[Body]:
     ]
     for name in names:
         member = _member(source, name)
-        yield from objects(member.document) if member is not None else ()
+        yield from as_dicts(member.document) if member is not None else ()
 
 
 def _found(name: str, part: Body) -> Found:
     given = part.get("input")
-    first = objects(given)[0].get("content") if objects(given) else given
+    first = as_dicts(given)[0].get("content") if as_dicts(given) else given
     messages, count = part.get("messages"), part.get("message_count")
     return Found(
         name,

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.reasoning import apart
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_dicts, as_text
+from open_token.formats.shared.reasoning import split_think_tag
 from open_token.jsontools.walk import map_strings
 
 Body = dict[str, Any]
@@ -74,7 +73,7 @@ def digest(message: Body) -> bytes:
     """What a message says, without its id and thoughts, which some calls of a model leave out."""
     content = message.get("content")
     if isinstance(content, str):
-        content = apart(content, [])[0]
+        content = split_think_tag(content, [])[0]
     elif isinstance(content, list):
         content = [
             part
@@ -85,7 +84,7 @@ def digest(message: Body) -> bytes:
             content = content[0].get("text")
     calls = [
         [call.get("id"), call.get("function"), call.get("arguments")]
-        for call in objects(message.get("tool_calls"))
+        for call in as_dicts(message.get("tool_calls"))
     ]
     gist = [message.get("role"), content, calls, message.get("tool_call_id")]
     try:
@@ -121,7 +120,7 @@ class Told:
 
     def is_new(self, message: Body) -> bool:
         """Whether the next message of the list was not told yet; from now on it was."""
-        name, said = word(message.get("id")), digest(message)
+        name, said = as_text(message.get("id")), digest(message)
         self._count[said] = number = self._count.get(said, 0) + 1
         by_id = name is not None and name in self._ids and name not in self._met
         self.changed = by_id and name is not None and self._ids[name] != said
@@ -137,7 +136,7 @@ class Told:
         said = digest(message)
         self._said.add((said, self._count.get(said, 0) + 1))
         self._answered = True
-        if name := word(message.get("id")):
+        if name := as_text(message.get("id")):
             self._ids.setdefault(name, said)
 
     def leaves(self, messages: list[Any]) -> bool:
@@ -148,4 +147,6 @@ class Told:
     def is_new_answer(self, message: Body) -> bool:
         """Whether an answer was not told, neither under its id nor as anything that says the
         same."""
-        return word(message.get("id")) not in self._ids and (digest(message), 1) not in self._said
+        return (
+            as_text(message.get("id")) not in self._ids and (digest(message), 1) not in self._said
+        )

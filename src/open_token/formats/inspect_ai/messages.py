@@ -6,11 +6,11 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.inspect_ai.message_pool import Told
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.reasoning import apart
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.reasoning import split_think_tag
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model.document import Event, Usage, Visibility
 
@@ -51,7 +51,9 @@ class Thread:
 
     def actor(self, model: str | None) -> str:
         """The model that speaks."""
-        return self.draft.get_actor("model", self.name, provider=provider_of(model), model=model)
+        return self.draft.get_actor(
+            "model", self.name, provider=identify_provider(model), model=model
+        )
 
     def key(self, native: str | None) -> str | None:
         """The key of a call that this agent, or one that it was sent by, made and that has no
@@ -82,7 +84,7 @@ def tell(
     role, draft = message.get("role"), thread.draft
     if role == "assistant":
         usual = thread.model if message.get("source") == "generate" else None
-        tell_answer(message, thread, place, word(message.get("model")) or usual, ts)
+        tell_answer(message, thread, place, as_text(message.get("model")) or usual, ts)
     elif role == "tool":
         tell_result(message, thread, ts, facts)
     elif role == "system":
@@ -97,7 +99,7 @@ def tell(
             "user", content(message), actor, ts=ts, visibility=visibility, span=thread.span
         )
     else:
-        draft.note_omission("unknown-role", place, f"role {name_of(role)}")
+        draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
     if message.get("metadata"):
         draft.note_omission("skipped-field", place, "metadata of a message")
 
@@ -131,10 +133,10 @@ def block(part: Any) -> Any:
     held = part.get(kind) if isinstance(kind, str) and kind in _MEDIA else None
     if not isinstance(held, str):
         return {name: value for name, value in part.items() if name != "internal"}
-    about = kept(part, "detail", "format", "filename", "mime_type")
+    about = pick_fields(part, "detail", "format", "filename", "mime_type")
     if held.startswith("data:") or "://" in held[:32] or len(held) < 1024:
         return build_media_url_block(held, str(kind)) | about
-    return build_media_block(word(part.get("mime_type")), held, kind) | about
+    return build_media_block(as_text(part.get("mime_type")), held, kind) | about
 
 
 def tell_answer(
@@ -148,18 +150,18 @@ def tell_answer(
     """Thoughts, words and calls of a model, in the order in which they stand."""
     thread.last, thread.speaker = None, thread.actor(model)
     speech = _Speech(thread, thread.speaker, place, ts, usage)
-    if thought := word(message.get("reasoning")):
+    if thought := as_text(message.get("reasoning")):
         speech.think({"reasoning": thought})
     value = message.get("content")
     if isinstance(value, str):
-        rest, found = apart(value, [])
+        rest, found = split_think_tag(value, [])
         for text, _ in found:
             speech.think({"reasoning": text})
         value = [rest]
     for part in value if isinstance(value, list) else [] if value is None else [value]:
         speech.take(part)
     speech.flush()
-    for call in objects(message.get("tool_calls")):
+    for call in as_dicts(message.get("tool_calls")):
         speech.call(call)
     speech.close()
 
@@ -191,10 +193,10 @@ class _Speech:
             self._server_tool(part)
         elif part not in ("", None):
             self._blocks.append(block(part))
-            self._citations += objects(part.get("citations")) if isinstance(part, dict) else []
+            self._citations += as_dicts(part.get("citations")) if isinstance(part, dict) else []
 
     def think(self, part: Body) -> None:
-        text, summary = word(part.get("reasoning")), word(part.get("summary"))
+        text, summary = as_text(part.get("reasoning")), as_text(part.get("summary"))
         sealed = part.get("redacted") is True
         if not (text or summary or sealed):
             return
@@ -229,10 +231,10 @@ class _Speech:
             self._citations = []
 
     def call(self, call: Body) -> None:
-        native, given = word(call.get("id")), call.get("arguments")
-        extra = ({"native_call_id": native} if native else {}) | kept(call, "parse_error")
+        native, given = as_text(call.get("id")), call.get("arguments")
+        extra = ({"native_call_id": native} if native else {}) | pick_fields(call, "parse_error")
         self._use(
-            native, word(call.get("function")) or "tool", {} if given is None else given, extra
+            native, as_text(call.get("function")) or "tool", {} if given is None else given, extra
         )
         if call.get("view"):
             self._draft.note_omission("skipped-field", self._place, "how a call was shown")
@@ -256,10 +258,12 @@ class _Speech:
 
     def _server_tool(self, part: Body) -> None:
         """A tool that the provider ran: call and result stand in the answer."""
-        native = word(part.get("id"))
-        extra = ({"native_call_id": native} if native else {}) | kept(part, "tool_type", "context")
+        native = as_text(part.get("id"))
+        extra = ({"native_call_id": native} if native else {}) | pick_fields(
+            part, "tool_type", "context"
+        )
         key = self._use(
-            None, word(part.get("name")) or "tool", arguments(part.get("arguments")), extra
+            None, as_text(part.get("name")) or "tool", parse_arguments(part.get("arguments")), extra
         )
         output, error = part.get("result"), part.get("error")
         facts = {"is_error": True, "error": error} if error else None
@@ -283,7 +287,7 @@ class _Speech:
 
 def tell_result(message: Body, thread: Thread, ts: str | None, facts: Body | None = None) -> None:
     """What a tool gave back, or why it failed."""
-    native, tool = word(message.get("tool_call_id")), word(message.get("function"))
+    native, tool = as_text(message.get("tool_call_id")), as_text(message.get("function"))
     output = content(message)
     error = message.get("error") or message.get("tool_error")
     known: Body = dict(facts or {})
@@ -292,7 +296,7 @@ def tell_result(message: Body, thread: Thread, ts: str | None, facts: Body | Non
         known |= {"is_error": True} | {
             f"error_{name}": about[name] for name in ("type", "message") if about.get(name)
         }
-        output = output or word(about.get("message")) or ""
+        output = output or as_text(about.get("message")) or ""
     key = thread.key(native)
     span = None if key else thread.span
     thread.draft.add_tool_result(key or native, output, ts=ts, span=span, facts=known, tool=tool)
@@ -317,7 +321,7 @@ def usage_of(value: Any) -> Usage | None:
         and total == fresh + output + cached
     ):
         fresh += cached
-    return counts(
+    return build_usage(
         input_tokens=fresh,
         output_tokens=output,
         reasoning_tokens=value.get("reasoning_tokens"),

@@ -19,10 +19,9 @@ from open_token.formats.inspect_ai.messages import (
 )
 from open_token.formats.inspect_ai.side_events import ASIDES, CONSUMED, aside
 from open_token.formats.inspect_ai.spans import Spans
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import identify_provider
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -75,25 +74,25 @@ class _Reading:
         spec: Body = found if isinstance(found, dict) else {}
         dataset, packages = spec.get("dataset"), spec.get("packages")
         facts = {
-            "task": word(spec.get("task")),
-            "model": word(spec.get("model")),
-            "dataset": word(dataset.get("name")) if isinstance(dataset, dict) else None,
+            "task": as_text(spec.get("task")),
+            "model": as_text(spec.get("model")),
+            "dataset": as_text(dataset.get("name")) if isinstance(dataset, dict) else None,
             "sample_id": sample.get("id"),
             "epoch": sample.get("epoch"),
-            "version": word(packages.get("inspect_ai")) if isinstance(packages, dict) else None,
+            "version": as_text(packages.get("inspect_ai")) if isinstance(packages, dict) else None,
             "choices": sample.get("choices") or None,
         }
         known = {name: value for name, value in facts.items() if value is not None}
         self._draft.add_annotation({"kind": "context"} | known, actor=self._runtime)
-        run = word(spec.get("run_id")) or word(spec.get("task_id"))
+        run = as_text(spec.get("run_id")) or as_text(spec.get("task_id"))
         conversation = self._draft.conversation
         part = f"{sample.get('id')}_epoch_{sample.get('epoch', 1)}"
-        if name := word(sample.get("uuid")) or (f"{run}_{part}" if run else None):
+        if name := as_text(sample.get("uuid")) or (f"{run}_{part}" if run else None):
             conversation["id"] = name
         if task := known.get("task"):
             conversation["title"] = f"{task} {part}"
         self._main.model = known.get("model")
-        if provider := provider_of(self._main.model):
+        if provider := identify_provider(self._main.model):
             conversation["provider"] = provider
         if started := to_utc(sample.get("started_at")):
             conversation["started_at"] = started
@@ -133,7 +132,7 @@ class _Reading:
                     scored = bool(self._sample.get("scores") or self._sample.get("score"))
                     aside(self._pool.whole(event), kind, thread, scored)
             elif kind not in CONSUMED:
-                self._draft.note_omission("skipped-event", place, f"event {name_of(kind)}")
+                self._draft.note_omission("skipped-event", place, f"event {format_kind(kind)}")
 
     def _init(self, event: Body, place: str) -> None:
         """The sample begins: what was put in, was put in now."""
@@ -166,13 +165,15 @@ class _Reading:
             self._draft.add_annotation(
                 {"kind": "new_request"}, actor=self._runtime, span=thread.span
             )
-        tools = [name for tool in objects(event.get("tools")) if (name := word(tool.get("name")))]
+        tools = [
+            name for tool in as_dicts(event.get("tools")) if (name := as_text(tool.get("name")))
+        ]
         if tools and tools != thread.tools:
             thread.tools = tools
             self._draft.add_annotation(
                 {"kind": "tools", "names": tools}, actor=self._runtime, span=thread.span
             )
-            note_definitions(self._draft.note_omission, event.get("tools"), place)
+            note_tool_definitions(self._draft.note_omission, event.get("tools"), place)
 
     def _messages(self, messages: list[Any], thread: Thread, place: str) -> None:
         for message in thread.told.rest(messages):
@@ -198,7 +199,7 @@ class _Reading:
             )
             facts = None
             if whole.get("role") == "tool":
-                ts, facts = _ran(thread.run_of(word(whole.get("tool_call_id"))))
+                ts, facts = _ran(thread.run_of(as_text(whole.get("tool_call_id"))))
             tell(whole, thread, place, ts, facts)
             if (
                 whole.get("role") == "user"
@@ -218,10 +219,10 @@ class _Reading:
     def _answer(self, output: Any, event: Body, thread: Thread, place: str) -> None:
         found: Body = output if isinstance(output, dict) else {}
         ts = to_utc(event.get("completed")) or to_utc(event.get("timestamp"))
-        model = word(found.get("model")) or word(event.get("model"))
+        model = as_text(found.get("model")) or as_text(event.get("model"))
         usage = usage_of(found.get("usage"))
         self._counted = self._counted or usage is not None
-        for number, choice in enumerate(objects(found.get("choices")), 1):
+        for number, choice in enumerate(as_dicts(found.get("choices")), 1):
             message = choice.get("message")
             if not isinstance(message, dict):
                 self._draft.note_omission("no-content", place, "a choice without a message")
@@ -230,7 +231,7 @@ class _Reading:
             speaker = thread if number == 1 else replace(thread, keys={})
             if number == 1:
                 thread.told.expect(message)
-            tell_answer(message, speaker, place, word(message.get("model")) or model, ts, usage)
+            tell_answer(message, speaker, place, as_text(message.get("model")) or model, ts, usage)
             usage = None
             if choice.get("stop_reason") not in _USUAL_ENDS:
                 data = {"kind": "message_facts", "finish_reason": choice["stop_reason"]}
@@ -246,7 +247,7 @@ class _Reading:
     def _tool(self, event: Body, place: str) -> None:
         """A tool ran: when, and what came of it; its result is told where the model got to see
         it."""
-        if native := word(event.get("id")):
+        if native := as_text(event.get("id")):
             self._spans.thread(event, opens=False).ran[native] = event
         self._spans.tool(event)
         if nested := event.get("events"):
@@ -282,7 +283,7 @@ class _Reading:
             final = self._pool.referred(self._sample["message_refs"])
         messages = final if isinstance(final, list) else []
         if not self._main.asked and not any(
-            message.get("role") == "user" for message in objects(messages)
+            message.get("role") == "user" for message in as_dicts(messages)
         ):
             given = self._sample.get("input")
             asked = (
@@ -302,10 +303,10 @@ class _Reading:
         """Without events the last answer may stand alone."""
         output = self._pool.whole(self._sample.get("output"))
         if isinstance(output, dict) and not self._counted and not self.all_events():
-            for choice in objects(output.get("choices"))[:1]:
+            for choice in as_dicts(output.get("choices"))[:1]:
                 message = choice.get("message")
                 if isinstance(message, dict) and self._main.told.is_new_answer(message):
-                    tell_answer(message, self._main, "output", word(output.get("model")), None)
+                    tell_answer(message, self._main, "output", as_text(output.get("model")), None)
 
     def _unseen(self, native: str, key: str, thread: Thread) -> None:
         """A call whose result no model saw, because the sample ended: the tool's own record has
@@ -331,11 +332,11 @@ class _Reading:
             data["scores"] = {name: _score(score) for name, score in scores.items()}
             if any(isinstance(score, dict) and score.get("metadata") for score in scores.values()):
                 self._draft.note_omission("skipped-field", "scores", "metadata of a score")
-        data |= kept(sample, "target") | kept(sample, "limit")
-        data |= kept(self._header, "status")
+        data |= pick_fields(sample, "target") | pick_fields(sample, "limit")
+        data |= pick_fields(self._header, "status")
         if isinstance(error := sample.get("error"), dict):
             self._draft.add_annotation(
-                {"kind": "error"} | kept(error, "message", "traceback"), actor=self._runtime
+                {"kind": "error"} | pick_fields(error, "message", "traceback"), actor=self._runtime
             )
         self._draft.add_annotation(data, actor=self._runtime, ts=to_utc(sample.get("completed_at")))
         spent = sample.get("model_usage")
@@ -359,7 +360,7 @@ def _ran(event: Body | None) -> tuple[str | None, Body | None]:
     """When a tool was done, and what else is known of its run."""
     if event is None:
         return None, None
-    facts = kept(event, "working_time", "truncated", "agent")
+    facts = pick_fields(event, "working_time", "truncated", "agent")
     if event.get("failed"):
         facts["failed"] = True
     return to_utc(event.get("completed")), facts

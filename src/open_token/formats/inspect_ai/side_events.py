@@ -3,7 +3,7 @@
 from typing import Any
 
 from open_token.formats.inspect_ai.messages import Thread
-from open_token.formats.shared.responses_content import kept
+from open_token.formats.shared.fields import pick_fields
 from open_token.jsontools.timestamps import to_utc
 
 Body = dict[str, Any]
@@ -45,9 +45,9 @@ def aside(event: Body, kind: str, thread: Thread, scored: bool) -> None:
     if kind == "score" and scored and event.get("intermediate") is not True:
         return
     data: Body = {"kind": ASIDES[kind]} | ({"subtype": kind} if ASIDES[kind] == "notice" else {})
-    data |= kept(event, *_FIELDS)
+    data |= pick_fields(event, *_FIELDS)
     if isinstance(error := event.get("error"), dict):
-        data |= kept(error, "message", "traceback")
+        data |= pick_fields(error, "message", "traceback")
     if isinstance(call := event.get("call"), dict):
         data |= {"native_call_id": call.get("id"), "tool_name": call.get("function")}
     thread.draft.add_annotation(

@@ -9,7 +9,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.inspect_ai.message_pool import Told
 from open_token.formats.inspect_ai.messages import Thread
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text
 from open_token.jsontools.timestamps import to_utc
 
 Body = dict[str, Any]
@@ -52,23 +52,23 @@ class Spans:
 
     def begin(self, event: Body) -> None:
         """A span opens."""
-        name = word(event.get("id")) or word(event.get("span_id"))
+        name = as_text(event.get("id")) or as_text(event.get("span_id"))
         if name:
-            kind, title = word(event.get("type")) or "", word(event.get("name")) or ""
+            kind, title = as_text(event.get("type")) or "", as_text(event.get("name")) or ""
             self._spans[name] = _Span(
-                name, word(event.get("parent_id")), kind, title, to_utc(event.get("timestamp"))
+                name, as_text(event.get("parent_id")), kind, title, to_utc(event.get("timestamp"))
             )
 
     def end(self, event: Body) -> None:
         """A span closes."""
-        span = self._spans.get(word(event.get("id")) or word(event.get("span_id")) or "")
+        span = self._spans.get(as_text(event.get("id")) or as_text(event.get("span_id")) or "")
         if span is not None:
             self._close(span, to_utc(event.get("timestamp")))
 
     def step(self, event: Body) -> None:
         """The older form of a span."""
         if event.get("action") == "begin":
-            kind, title = word(event.get("type")) or "", word(event.get("name")) or ""
+            kind, title = as_text(event.get("type")) or "", as_text(event.get("name")) or ""
             self._steps.append(_Span("", None, kind, title, to_utc(event.get("timestamp"))))
         elif self._steps:
             self._close(self._steps.pop(), to_utc(event.get("timestamp")))
@@ -78,7 +78,7 @@ class Spans:
         for name in (event.get("span_id"), event.get("agent_span_id")):
             span = self._spans.get(name) if isinstance(name, str) else None
             if span is not None and (span.type == "tool" or name == event.get("agent_span_id")):
-                span.call = word(event.get("id"))
+                span.call = as_text(event.get("id"))
 
     def thread(self, event: Body, *, opens: bool = True) -> Thread:
         """The line of talk that an event belongs to, which opens with the first call of a model in
@@ -196,8 +196,8 @@ class Spans:
         """Events that stand inside another event, as in logs before 2025."""
         parent = self.thread(event)
         known = {name: value for name, value in data.items() if value}
-        key = parent.key(word(event.get("id")))
-        name = word(known.get("subagent_type")) or "subagent"
+        key = parent.key(as_text(event.get("id")))
+        name = as_text(known.get("subagent_type")) or "subagent"
         span = _Span("", None, "subtask", name, to_utc(event.get("timestamp")))
         span.thread = self._open(known, parent, key, name, span.ts)
         self._steps.append(span)

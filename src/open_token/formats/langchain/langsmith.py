@@ -4,7 +4,7 @@ once."""
 from dataclasses import dataclass, field
 from typing import Any
 
-from open_token.builder.draft import MISSING, Draft
+from open_token.builder.draft import MISSING_RESULT, Draft
 from open_token.formats.langchain.langsmith_content import (
     Told,
     answered,
@@ -13,11 +13,11 @@ from open_token.formats.langchain.langsmith_content import (
     tool_result,
 )
 from open_token.formats.langchain.langsmith_runs import Run, found, odd_in, owner, trees
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.messages import Call, Result, Said
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.repeated_history import Stage, Talk
-from open_token.formats.shared.responses_content import name_of, word
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.messages import Message, ToolCallPart, ToolResultPart
+from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
 from open_token.model.document import Event, Found
 from open_token.sources.source import Source
 
@@ -70,7 +70,7 @@ class _Around:
     name: str = "assistant"
     actor: str | None = None
     user: str | None = None
-    waiting: list[Said] = field(default_factory=list)
+    waiting: list[Message] = field(default_factory=list)
     """What the outermost run was given, until its first model has heard its own prompt."""
 
 
@@ -79,7 +79,7 @@ class _Runs:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._talk = Talk(draft)
+        self._talk = HistoryWriter(draft)
         self._around = [_Around()]
         self._open: dict[str, _Open] = {}
 
@@ -106,7 +106,7 @@ class _Runs:
             self._outermost(run)
         else:
             self._draft.note_omission(
-                "inner-run", run.place, f"a run {name_of(run.kind)} inside another"
+                "inner-run", run.place, f"a run {format_kind(run.kind)} inside another"
             )
         return True
 
@@ -117,15 +117,15 @@ class _Runs:
             self._wait_no_more(run)
             told = answered(run)
             if told.messages:
-                self._talk.hear(told.messages, self._stage(run, run.time("end_time")))
+                self._talk.add_history(told.messages, self._stage(run, run.time("end_time")))
             self._rest(run, "outputs", told, run.time("end_time"))
         if run.kind != "llm":
             self._error(run)
 
-    def _stage(self, run: Run, ts: str | None) -> Stage:
+    def _stage(self, run: Run, ts: str | None) -> MessageContext:
         around = self._around[-1]
         actor = around.actor = around.actor or self._draft.get_actor("model", around.name)
-        return Stage(
+        return MessageContext(
             actor, run.place, span=around.span, ts=ts, scope=around.scope, user=around.user
         )
 
@@ -142,49 +142,49 @@ class _Runs:
     def _wait_no_more(self, run: Run) -> None:
         waiting, self._around[-1].waiting = self._around[-1].waiting, []
         if waiting:
-            self._talk.hear(waiting, self._stage(run, None))
+            self._talk.add_history(waiting, self._stage(run, None))
 
     def _model(self, run: Run) -> None:
         told, answer = asked(run), answered(run)
         around = self._around[-1]
         around.actor = self._speaker(run, around.name, told, answer)
         stage = self._stage(run, run.time("end_time"))
-        self._talk.hear(told.messages, stage)
+        self._talk.add_history(told.messages, stage)
         self._rest(run, "inputs", told, run.time("start_time"))
         self._wait_no_more(run)
         if told.tools:
             self._draft.add_annotation({"kind": "tools", "names": told.tools}, span=stage.span)
-            note_definitions(self._draft.note_omission, told.definitions, run.place)
+            note_tool_definitions(self._draft.note_omission, told.definitions, run.place)
         self._answer(run, answer, stage)
         self._error(run)
 
     def _speaker(self, run: Run, name: str, told: Told, answer: Told) -> str:
-        model = word(run.metadata.get("ls_model_name")) or answer.model or told.model
-        provider = provider_of(model, word(run.metadata.get("ls_provider")))
+        model = as_text(run.metadata.get("ls_model_name")) or answer.model or told.model
+        provider = identify_provider(model, as_text(run.metadata.get("ls_provider")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.get_actor("model", name, provider=provider, model=model)
 
-    def _answer(self, run: Run, answer: Told, stage: Stage) -> None:
+    def _answer(self, run: Run, answer: Told, stage: MessageContext) -> None:
         stage.usage = answer.usage
         if answer.usage and answer.usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
         event: Event | None = None
         for message in answer.messages[:1]:
-            event = self._talk.say(message, stage)
+            event = self._talk.add_message(message, stage)
         self._talk.close(stage)
         for message in answer.messages[:1]:
-            self._talk.facts(event, stage, message.facts)
+            self._talk.add_facts(event, stage, message.facts)
         self._rest(run, "outputs", answer, stage.ts)
         for number, message in enumerate(answer.messages[1:], 2):
             self._alternative(number, message, stage)
 
-    def _alternative(self, number: int, message: Said, stage: Stage) -> None:
+    def _alternative(self, number: int, message: Message, stage: MessageContext) -> None:
         first = self._draft.count
-        self._talk.say(message, stage)
-        for call in (part for part in message.parts if isinstance(part, Call) and part.id):
+        self._talk.add_message(message, stage)
+        for call in (part for part in message.parts if isinstance(part, ToolCallPart) and part.id):
             if call.id and self._draft.is_call_open(call.id):
-                self._draft.add_tool_result(call.id, dict(MISSING))
+                self._draft.add_tool_result(call.id, dict(MISSING_RESULT))
         data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
         self._draft.drop_branch(first, self._draft.count, data, stage.actor)
 
@@ -192,8 +192,8 @@ class _Runs:
         self._wait_no_more(run)
         given = tool_call(run)
         stage = self._stage(run, run.time("start_time"))
-        known = self._talk.open_call(given)
-        key = known[0] if known else self._talk.call(given, stage)
+        known = self._talk.find_open_call(given)
+        key = known[0] if known else self._talk.add_tool_call(given, stage)
         self._open[run.id] = _Open(key, known[1] if known else given.arguments)
         if not holds_agent:
             return True
@@ -228,13 +228,13 @@ class _Runs:
         stage = self._stage(run, ts)
         # The id by which the next prompt repeats the result is that of the call.
         native = None if state.call.startswith("\0") else state.call
-        self._talk.told(Result(native or made.id, made.output, made.tool), stage)
+        self._talk.mark_seen(ToolResultPart(native or made.id, made.output, made.tool), stage)
         self._draft.add_tool_result(
             state.call, made.output, ts=ts, span=stage.span, tool=made.tool, facts=facts or None
         )
 
     def _error(self, run: Run) -> None:
-        error = word(run.body.get("error"))
+        error = as_text(run.body.get("error"))
         if error and run.kind not in _TOOLS:
             span = self._around[-1].span
             self._draft.add_annotation(

@@ -9,11 +9,17 @@ from open_token.formats.langchain.langsmith_runs import Run
 from open_token.formats.langchain.messages import message_of, opened, usage_of
 from open_token.formats.langchain.shapes import is_message
 from open_token.formats.shared import anthropic_blocks, chat_messages
-from open_token.formats.shared.message_dicts import said
-from open_token.formats.shared.messages import Body, Call, Result, Said, Text, output_of
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.responses_content import arguments, word
-from open_token.formats.shared.responses_content import usage as responses_usage
+from open_token.formats.shared.fields import JsonObject, as_text, parse_arguments
+from open_token.formats.shared.message_dicts import parse_message
+from open_token.formats.shared.messages import (
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    unpack_output,
+)
+from open_token.formats.shared.responses_content import parse_usage as responses_usage
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Usage
 
 _ASIDE = frozenset(
@@ -30,24 +36,24 @@ _LONGEST = 1 << 16
 class Told:
     """The messages of one side of a run, and what of it is no message."""
 
-    messages: list[Said] = field(default_factory=list)
-    rest: Body = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    rest: JsonObject = field(default_factory=dict)
     model: str | None = None
     usage: Usage | None = None
     tools: list[str] = field(default_factory=list)
     definitions: Any = None
 
 
-def any_message(value: Any) -> Said | None:
+def any_message(value: Any) -> Message | None:
     """A message, as LangChain or as a provider writes it, or as a pair of role and words."""
     if isinstance(value, dict):
-        return message_of(*opened(value)) if is_message(value) else said(value)
+        return message_of(*opened(value)) if is_message(value) else parse_message(value)
     if isinstance(value, list) and len(value) == 2 and all(isinstance(item, str) for item in value):
-        return said({"role": value[0], "content": value[1]})
+        return parse_message({"role": value[0], "content": value[1]})
     return None
 
 
-def _messages(value: Any) -> list[Said] | None:
+def _messages(value: Any) -> list[Message] | None:
     """All of a list that is nothing but messages; None for anything else."""
     if isinstance(value, dict):
         value = [value]
@@ -71,39 +77,43 @@ def asked(run: Run) -> Told:
         elif name in ("prompts", "prompt") and run.kind == "llm" and (words := _prompts(value)):
             told.messages += words
         elif name == "model":
-            told.model = word(value)
+            told.model = as_text(value)
         elif name == "tools" and isinstance(value, list):
             told.tools, told.definitions = _names(value), value
         elif name == "system" and run.kind == "llm" and isinstance(value, str | list):
             told.messages += (
-                [message] if (message := said({"role": "system", "content": value})) else []
+                [message]
+                if (message := parse_message({"role": "system", "content": value}))
+                else []
             )
         elif value not in (None, "", [], {}) and not (run.kind == "llm" and name in _ASIDE):
             told.rest[name] = value
     if not told.model:
         params = run.part("extra").get("invocation_params")
         given = params if isinstance(params, dict) else {}
-        told.model = word(given.get("model")) or word(given.get("model_name"))
+        told.model = as_text(given.get("model")) or as_text(given.get("model_name"))
         if not told.tools:
             told.tools, told.definitions = _names(given.get("tools")), given.get("tools")
     return told
 
 
-def _prompts(value: Any) -> list[Said]:
+def _prompts(value: Any) -> list[Message]:
     words = value if isinstance(value, list) else [value]
-    return [Said("user", [Text(text)]) for text in words if isinstance(text, str)]
+    return [Message("user", [TextPart(text)]) for text in words if isinstance(text, str)]
 
 
 def _names(tools: Any) -> list[str]:
     given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     held = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in given]
-    return [name for tool in held if (name := word(tool.get("name")) or word(tool.get("type")))]
+    return [
+        name for tool in held if (name := as_text(tool.get("name")) or as_text(tool.get("type")))
+    ]
 
 
 def answered(run: Run) -> Told:
     """What a run gave back."""
     outputs = run.part("outputs")
-    told = Told(model=word(outputs.get("model")))
+    told = Told(model=as_text(outputs.get("model")))
     told.usage = _usage(run, outputs)
     shown: set[str] = set()
     for name, read in (
@@ -133,25 +143,25 @@ def answered(run: Run) -> Told:
     return told
 
 
-def _single(outputs: Body) -> tuple[list[Said], set[str]]:
+def _single(outputs: JsonObject) -> tuple[list[Message], set[str]]:
     """One message: the outputs themselves, or one of their fields."""
     if (
         isinstance(outputs.get("content"), str | list)
         and outputs.get("role", "assistant") == "assistant"
     ):
-        message = said({**outputs, "role": "assistant"})
+        message = parse_message({**outputs, "role": "assistant"})
         if message is not None:
             return [message], set(outputs)
     for name in ("message", "output", "generation", "text", "completion"):
         value = outputs.get(name)
         if isinstance(value, str) and value:
-            return [Said("assistant", [Text(value)])], {name}
+            return [Message("assistant", [TextPart(value)])], {name}
         if isinstance(value, dict | list) and (found := _messages(value)):
             return found, {name}
     return [], set()
 
 
-def _generations(value: Any) -> list[Said]:
+def _generations(value: Any) -> list[Message]:
     if isinstance(value, list) and value and isinstance(value[0], list):
         value = value[0]
     made = []
@@ -160,17 +170,17 @@ def _generations(value: Any) -> list[Said]:
             continue
         message = any_message(item.get("message"))
         if message is None and isinstance(item.get("text"), str):
-            message = Said("assistant", [Text(item["text"])])
+            message = Message("assistant", [TextPart(item["text"])])
         if message is not None:
             made.append(message)
     return made
 
 
-def _choices(value: Any) -> list[Said]:
+def _choices(value: Any) -> list[Message]:
     made = []
     for choice in value if isinstance(value, list) else ():
         held = choice.get("message") if isinstance(choice, dict) else None
-        message = said({"role": "assistant", **held}) if isinstance(held, dict) else None
+        message = parse_message({"role": "assistant", **held}) if isinstance(held, dict) else None
         if message is not None:
             reason = choice.get("finish_reason")
             if isinstance(reason, str) and reason not in ("stop", "tool_calls", "function_call"):
@@ -179,17 +189,17 @@ def _choices(value: Any) -> list[Said]:
     return made
 
 
-def _usage(run: Run, outputs: Body) -> Usage | None:
+def _usage(run: Run, outputs: JsonObject) -> Usage | None:
     llm = outputs.get("llm_output")
     held = llm if isinstance(llm, dict) else {}
     given = outputs.get("usage")
     return (
         usage_of(outputs.get("usage_metadata"))
         or usage_of(run.metadata.get("usage_metadata"))
-        or chat_messages.usage(held.get("token_usage"))
-        or chat_messages.usage(given)
+        or chat_messages.parse_usage(held.get("token_usage"))
+        or chat_messages.parse_usage(given)
         or (
-            anthropic_blocks.usage_of(given)
+            anthropic_blocks.parse_usage(given)
             if outputs.get("type") == "message"
             else responses_usage(given)
         )
@@ -197,42 +207,44 @@ def _usage(run: Run, outputs: Body) -> Usage | None:
     )
 
 
-def _holds_usage(outputs: Body) -> bool:
+def _holds_usage(outputs: JsonObject) -> bool:
     return any(message.usage for message in _generations(outputs.get("generations")))
 
 
 def _whole(run: Run) -> Usage | None:
     """The sums that the service shows on a run."""
-    tokens = counts(
+    tokens = build_usage(
         input_tokens=run.body.get("prompt_tokens"), output_tokens=run.body.get("completion_tokens")
     )
     return tokens if tokens and any(tokens.values()) else None
 
 
-def tool_call(run: Run) -> Call:
+def tool_call(run: Run) -> ToolCallPart:
     """The call that a run of a tool served."""
     inputs = run.part("inputs")
     given: Any = inputs["input"] if inputs.keys() == {"input"} else inputs
     if isinstance(given, str):
-        given = _literal(given) if given[:1] == "{" else arguments(given)
+        given = _literal(given) if given[:1] == "{" else parse_arguments(given)
     extra = {"native_type": "retriever"} if run.kind == "retriever" else None
     output: Any = run.part("outputs").get("output")
     held = message_of(*opened(output)) if is_message(output) else None
     native = (
-        next((part.id for part in held.parts if isinstance(part, Result)), None) if held else None
+        next((part.id for part in held.parts if isinstance(part, ToolResultPart)), None)
+        if held
+        else None
     )
     native = (
         native
-        or word(run.part("extra").get("tool_call_id"))
-        or word(run.metadata.get("tool_call_id"))
+        or as_text(run.part("extra").get("tool_call_id"))
+        or as_text(run.metadata.get("tool_call_id"))
     )
-    return Call(native, run.name, given, extra)
+    return ToolCallPart(native, run.name, given, extra)
 
 
 def _literal(text: str) -> Any:
     """Arguments as JSON, or as Python shows an object: LangChain writes `str(input)` of what its
     tools are given."""
-    made = arguments(text)
+    made = parse_arguments(text)
     if isinstance(made, str) and len(text) < _LONGEST:
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -259,20 +271,25 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def tool_result(run: Run) -> Result | None:
+def tool_result(run: Run) -> ToolResultPart | None:
     """What a run of a tool gave back; None when it never ended."""
-    outputs, error = run.part("outputs"), word(run.body.get("error"))
+    outputs, error = run.part("outputs"), as_text(run.body.get("error"))
     if not outputs and error is None:
         return (
-            Result(None, "", run.name)
+            ToolResultPart(None, "", run.name)
             if "end_time" in run.body and run.body.get("end_time")
             else None
         )
-    facts: Body = {}
+    facts: JsonObject = {}
     output: Any = outputs["output"] if outputs.keys() == {"output"} else outputs
     if is_message(output):
         made = next(
-            (part for part in message_of(*opened(output)).parts if isinstance(part, Result)), None
+            (
+                part
+                for part in message_of(*opened(output)).parts
+                if isinstance(part, ToolResultPart)
+            ),
+            None,
         )
         if made is not None:
             output, facts = made.output, dict(made.facts or {})
@@ -282,6 +299,6 @@ def tool_result(run: Run) -> Result | None:
             facts["error"] = error
         else:
             output = error
-    return Result(
-        None, output if isinstance(output, str) else output_of(output), run.name, facts or None
+    return ToolResultPart(
+        None, output if isinstance(output, str) else unpack_output(output), run.name, facts or None
     )

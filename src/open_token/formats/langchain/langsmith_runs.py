@@ -7,8 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from open_token.formats.langchain.shapes import is_payload, is_run
-from open_token.formats.shared.messages import Body
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import JsonObject, as_text
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -26,24 +25,24 @@ class Run:
 
     id: str
     place: str
-    body: Body
+    body: JsonObject
     children: list["Run"] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
-        return word(self.body.get("run_type")) or "chain"
+        return as_text(self.body.get("run_type")) or "chain"
 
     @property
     def name(self) -> str:
-        return word(self.body.get("name")) or self.kind
+        return as_text(self.body.get("name")) or self.kind
 
-    def part(self, name: str) -> Body:
+    def part(self, name: str) -> JsonObject:
         """An object of the run; empty when it has none."""
         value = self.body.get(name)
         return value if isinstance(value, dict) else {}
 
     @property
-    def metadata(self) -> Body:
+    def metadata(self) -> JsonObject:
         value = self.part("extra").get("metadata")
         return value if isinstance(value, dict) else {}
 
@@ -53,7 +52,7 @@ class Run:
         return to_utc(value) or (to_utc(f"{value}Z") if isinstance(value, str) else None)
 
 
-def _bodies(value: Any, place: str) -> Iterator[tuple[str, Body | None]]:
+def _bodies(value: Any, place: str) -> Iterator[tuple[str, JsonObject | None]]:
     """Every run in a record, those inside others too; None for what stands in the place of one."""
     stack = [value]
     while stack:
@@ -82,7 +81,9 @@ def merged(source: Source) -> dict[str, Run]:
                 _odd.setdefault(source, []).append(place)
                 continue
             name = (
-                word(body.get("id")) or word(body.get("run_id")) or f"{place}, run {len(runs) + 1}"
+                as_text(body.get("id"))
+                or as_text(body.get("run_id"))
+                or f"{place}, run {len(runs) + 1}"
             )
             known = runs.setdefault(name, Run(name, place, {}))
             known.body |= {
@@ -103,7 +104,7 @@ def thread_of(runs: dict[str, Run]) -> dict[str, str]:
     threads: dict[str, str] = {}
     for run in runs.values():
         trace = _trace(run)
-        named = next((name for key in _THREADS if (name := word(run.metadata.get(key)))), None)
+        named = next((name for key in _THREADS if (name := as_text(run.metadata.get(key)))), None)
         if named:
             threads[trace] = named
         else:
@@ -112,7 +113,7 @@ def thread_of(runs: dict[str, Run]) -> dict[str, str]:
 
 
 def _trace(run: Run) -> str:
-    return word(run.body.get("trace_id")) or run.id
+    return as_text(run.body.get("trace_id")) or run.id
 
 
 def _grouped(source: Source) -> dict[str, list[Run]]:
@@ -140,7 +141,7 @@ def trees(source: Source) -> list[Run]:
         run.children = []
     roots = []
     for run in chosen:
-        parent = word(run.body.get("parent_run_id"))
+        parent = as_text(run.body.get("parent_run_id"))
         if parent is not None and parent in inside and parent != run.id:
             inside[parent].children.append(run)
         else:
@@ -171,7 +172,7 @@ def _order(run: Run) -> tuple[str, str]:
     """`dotted_order` sorts parents before children and calls by time; without it the time of the
     start must do."""
     start = str(run.body.get("start_time") or "")
-    return word(run.body.get("dotted_order")) or "".join(
+    return as_text(run.body.get("dotted_order")) or "".join(
         sign for sign in start if sign.isalnum()
     ), run.place
 
@@ -189,6 +190,6 @@ def owner(source: Source, value: Any) -> str | None:
     if source not in _owners:
         _owners[source] = {run.id: name for name, runs in _grouped(source).items() for run in runs}
     owners = {
-        _owners[source].get(word(body.get("id")) or "") for _, body in _bodies(value, "") if body
+        _owners[source].get(as_text(body.get("id")) or "") for _, body in _bodies(value, "") if body
     }
     return owners.pop() if len(owners) == 1 else None

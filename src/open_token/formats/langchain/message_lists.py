@@ -6,10 +6,11 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.langchain.messages import is_chunk, message_of, opened, usage_of
 from open_token.formats.langchain.shapes import is_message, messages_in
-from open_token.formats.shared.messages import Body, Said
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.repeated_history import Stage, Talk
-from open_token.formats.shared.responses_content import name_of, word
+from open_token.formats.shared.fields import JsonObject, as_text
+from open_token.formats.shared.messages import Message
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found, Usage
 from open_token.sources.source import Source
@@ -37,7 +38,7 @@ class _Messages:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._talk = Talk(draft, remember=False)
+        self._talk = HistoryWriter(draft, remember=False)
         self._chunks = Chunks()
         self._begun = "record 1"
 
@@ -46,7 +47,9 @@ class _Messages:
             if not is_message(record):
                 self._flush()
                 self._draft.note_omission(
-                    "unknown-record", place, f"a record {name_of(_kind(record))} that is no message"
+                    "unknown-record",
+                    place,
+                    f"a record {format_kind(_kind(record))} that is no message",
                 )
                 continue
             role, fields = opened(record)
@@ -65,15 +68,15 @@ class _Messages:
         if whole is not None:
             self._say(whole, self._begun)
 
-    def _message(self, role: str, fields: Body, place: str) -> None:
+    def _message(self, role: str, fields: JsonObject, place: str) -> None:
         if role == "remove":
-            self._draft.add_annotation({"kind": "removed_message", "id": word(fields.get("id"))})
+            self._draft.add_annotation({"kind": "removed_message", "id": as_text(fields.get("id"))})
             return
         made = message_of(role, fields)
         made.ts = _time(fields)
         self._say(made, place)
 
-    def _say(self, made: Said, place: str) -> None:
+    def _say(self, made: Message, place: str) -> None:
         actor = ""
         if made.role == "assistant":
             name = made.name or "assistant"
@@ -82,14 +85,14 @@ class _Messages:
                 self._draft.conversation.setdefault("provider", made.provider)
             if made.usage and made.usage.get("reasoning_tokens"):
                 self._draft.without_thoughts = "unavailable"
-        stage = Stage(actor, place, usage=made.usage)
+        stage = MessageContext(actor, place, usage=made.usage)
         before = self._draft.count
-        event = self._talk.say(made, stage)
+        event = self._talk.add_message(made, stage)
         if made.role == "assistant":
             if self._draft.count == before:
                 self._draft.note_omission("empty-message", place, "a message without content")
             self._talk.close(stage)
-            self._talk.facts(event, stage, made.facts)
+            self._talk.add_facts(event, stage, made.facts)
 
 
 def _placed(source: Source) -> Iterator[tuple[str, Any]]:
@@ -114,7 +117,7 @@ def _kind(record: Any) -> Any:
     return record.get("type") if isinstance(record, dict) else None
 
 
-def _time(fields: Body) -> str | None:
+def _time(fields: JsonObject) -> str | None:
     """A time that whoever kept the message wrote on it."""
     beside = fields.get("additional_kwargs")
     given = beside.get("timestamp") if isinstance(beside, dict) else None
@@ -139,9 +142,9 @@ class Chunks:
     """The chunks of one message."""
 
     def __init__(self) -> None:
-        self._held: list[Body] = []
+        self._held: list[JsonObject] = []
 
-    def takes(self, fields: Body) -> bool:
+    def takes(self, fields: JsonObject) -> bool:
         """Whether a chunk goes on with the message under way."""
         if not self._held:
             return True
@@ -152,20 +155,20 @@ class Chunks:
         opened = len(self._held) == 1 and not any(before.get(name) for name in _WEIGHTY)
         return (same or opened) and before.get("chunk_position") != "last"
 
-    def add(self, fields: Body) -> None:
+    def add(self, fields: JsonObject) -> None:
         """Take a chunk."""
         self._held.append(fields)
 
-    def end(self) -> Said | None:
+    def end(self) -> Message | None:
         """The message under way, when there is one."""
         held, self._held = self._held, []
         if not held:
             return None
         calls = _calls(held)
-        joined: Body = {
+        joined: JsonObject = {
             "content": _content([chunk.get("content") for chunk in held], bool(calls)),
             "tool_calls": calls,
-            "name": next((chunk["name"] for chunk in held if word(chunk.get("name"))), None),
+            "name": next((chunk["name"] for chunk in held if as_text(chunk.get("name"))), None),
         }
         for name in ("additional_kwargs", "response_metadata"):
             joined[name] = _joined(
@@ -174,7 +177,7 @@ class Chunks:
         made = message_of("assistant", joined)
         counted = [usage for chunk in held if (usage := usage_of(chunk.get("usage_metadata")))]
         sums = {name: _sum(name, counted) for name in _COUNTS}
-        made.usage = counts(**sums) or made.usage
+        made.usage = build_usage(**sums) or made.usage
         return made
 
 
@@ -183,11 +186,11 @@ def _sum(name: str, counted: list[Usage]) -> int | None:
     return sum(known) if known else None
 
 
-def _joined(pieces: list[Body]) -> Body:
+def _joined(pieces: list[JsonObject]) -> JsonObject:
     """One value of many pieces: texts that are spread over them end to end, of anything else the
     last word."""
     spread: dict[str, list[str]] = {}
-    made: Body = {}
+    made: JsonObject = {}
     listed: list[Any] = []
     for piece in pieces:
         for name, item in piece.items():
@@ -231,9 +234,9 @@ def _indexed(values: list[Any]) -> list[Any]:
     return [_joined(group) if isinstance(group[0], dict) else group[0] for group in groups.values()]
 
 
-def _calls(held: list[Body]) -> list[Body]:
-    made: dict[Any, list[Body]] = {}
-    whole: list[Body] = []
+def _calls(held: list[JsonObject]) -> list[JsonObject]:
+    made: dict[Any, list[JsonObject]] = {}
+    whole: list[JsonObject] = []
     for number, chunk in enumerate(held):
         pieces, calls = chunk.get("tool_call_chunks"), chunk.get("tool_calls")
         if isinstance(pieces, list) and pieces:

@@ -1,5 +1,4 @@
-"""Reads Open-Token exports, JSON and all three NDJSON line shapes, so that every pass can run again
-on an export."""
+"""Open-Token exports: JSON, and NDJSON in all three line shapes."""
 
 from open_token.formats.definition import Format
 

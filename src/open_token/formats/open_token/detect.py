@@ -1,10 +1,9 @@
-"""Reads Open-Token exports, JSON and all three NDJSON line shapes, so that every pass can run again
-on an export."""
+"""Detection of Open-Token exports."""
 
 from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """A document with a version, or a header line."""
+    """Return whether the input is a document with a version, or has a header line."""
     first = source.sample[0] if source.sample else None
     return isinstance(first, dict) and "open_token_version" in first

@@ -1,5 +1,4 @@
-"""Takes an Open-Token export over: what stands around its events, and the events that can be worked
-on."""
+"""Reading an export again: the frame around its events, and the events themselves."""
 
 import re
 from collections.abc import Iterable
@@ -7,6 +6,7 @@ from typing import Any, cast
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.formats.shared.fields import JsonObject, as_dicts
 from open_token.jsontools.timestamps import to_utc
 from open_token.jsontools.walk import normalize_json_values
 from open_token.model.document import (
@@ -19,8 +19,20 @@ from open_token.model.document import (
     Participant,
 )
 
-_ORDER = ("id", "seq", "ts", "type", "actor_id", "visibility", "role", "content", "links", "usage")
-_TOP = {
+HELP = "see what is wrong with `open-token validate`"
+_EVENT_KEYS = (
+    "id",
+    "seq",
+    "ts",
+    "type",
+    "actor_id",
+    "visibility",
+    "role",
+    "content",
+    "links",
+    "usage",
+)
+_FRAME_KEYS = {
     "type",
     "open_token_version",
     "exported_at",
@@ -35,33 +47,24 @@ _ENUMS = {
     "provider": PROVIDERS,
     "internal_availability": AVAILABILITIES,
 }
-HELP = "see what is wrong with `open-token validate`"
-_KINDS = {"user": "human", "assistant": "model", "assistant_thought": "model", "tool": "tool"}
-_ID = re.compile(r"evt_[0-9]{1,15}")
+_ACTOR_KINDS = {
+    "user": "human",
+    "assistant": "model",
+    "assistant_thought": "model",
+    "tool": "tool",
+}
+_EVENT_ID = re.compile(r"evt_[0-9]{1,15}")
 
 
-def frame_of(frame: dict[str, Any], draft: Draft, place: str = "") -> None:
-    """What stands around the events: in a document, a header, or (what was met late) a footer."""
-    if isinstance(exported_at := frame.get("exported_at"), str):
+def read_frame(frame: JsonObject, draft: Draft, place: str = "") -> None:
+    """Read what is around the events: a document, a header, or a footer with late facts."""
+    exported_at = frame.get("exported_at")
+    if isinstance(exported_at, str):
         draft.exported_at = exported_at
-    _conversation(
-        _settled(frame.get("conversation"), draft, f"{place}conversation"),
-        draft,
-        f"{place}conversation",
-    )
-    people = _settled(frame.get("participants"), draft, f"{place}participants")
-    known = {person["actor_id"] for person in draft.participants}
-    for number, person in enumerate(people if isinstance(people, list) else []):
-        if not isinstance(person, dict) or not isinstance(person.get("actor_id"), str):
-            draft.note_omission(
-                "skipped-participant",
-                f"{place}participants[{number}]",
-                "a participant has no actor_id",
-            )
-        elif person["actor_id"] not in known:
-            draft.participants.append(cast(Participant, person))
-    _integrity(frame.get("integrity"), draft)
-    if not frame.keys() <= _TOP:
+    _read_conversation(frame.get("conversation"), draft, f"{place}conversation")
+    _read_participants(frame.get("participants"), draft, f"{place}participants")
+    _read_integrity(frame.get("integrity"), draft)
+    if not frame.keys() <= _FRAME_KEYS:
         draft.note_omission(
             "unknown-key",
             f"{place}top level",
@@ -69,34 +72,35 @@ def frame_of(frame: dict[str, Any], draft: Draft, place: str = "") -> None:
         )
 
 
-def _settled(value: Any, draft: Draft, place: str) -> Any:
-    """The value without numbers and depths that no JSON reader agrees on."""
+def _normalize(value: Any, draft: Draft, place: str) -> Any:
+    """Return a value without numbers and depths that JSON parsers read differently."""
     return normalize_json_values(
         value,
         lambda pointer, kind: draft.note_omission("coerced", place, f"a value became text: {kind}"),
     )
 
 
-def _conversation(facts: Any, draft: Draft, place: str) -> None:
+def _read_conversation(value: Any, draft: Draft, place: str) -> None:
+    facts = _normalize(value, draft, place)
     if not isinstance(facts, dict):
         return
-    for name, value in facts.items():
-        if name in _ENUMS and value not in _ENUMS[name]:
+    for name, fact in facts.items():
+        if name in _ENUMS and fact not in _ENUMS[name]:
             draft.note_omission(
                 "unknown-value", f"{place}.{name}", "a value outside the format's list is left out"
             )
-        elif not _is_usable(name, value):
+        elif not _has_valid_type(name, fact):
             draft.note_omission(
                 "unknown-value",
                 f"{place}.{name}",
                 "a value of another kind than the format's is left out",
             )
         else:
-            cast(dict[str, Any], draft.conversation)[name] = value
+            cast(JsonObject, draft.conversation)[name] = fact
 
 
-def _is_usable(name: str, value: Any) -> bool:
-    """Whether a fact about the conversation is of the kind that the passes work with."""
+def _has_valid_type(name: str, value: Any) -> bool:
+    """Return whether a fact about the conversation has the type that the passes expect."""
     if name == "id":
         return isinstance(value, str) and value != ""
     if name == "redaction":
@@ -105,60 +109,71 @@ def _is_usable(name: str, value: Any) -> bool:
     return True
 
 
-def _integrity(integrity: Any, draft: Draft) -> None:
+def _read_participants(value: Any, draft: Draft, place: str) -> None:
+    participants = _normalize(value, draft, place)
+    if not isinstance(participants, list):
+        return
+    known = {participant["actor_id"] for participant in draft.participants}
+    for number, participant in enumerate(participants):
+        if not isinstance(participant, dict) or not isinstance(participant.get("actor_id"), str):
+            draft.note_omission(
+                "skipped-participant", f"{place}[{number}]", "a participant has no actor_id"
+            )
+        elif participant["actor_id"] not in known:
+            draft.participants.append(cast(Participant, participant))
+
+
+def _read_integrity(integrity: Any, draft: Draft) -> None:
     if not isinstance(integrity, dict):
         return
     draft.integrity = cast(Integrity, integrity)
-    coercions = integrity.get("coercions")
-    for item in coercions if isinstance(coercions, list) else []:
-        if (
-            isinstance(item, dict)
-            and isinstance(item.get("ptr"), str)
-            and isinstance(item.get("was"), str)
-        ):
-            seq = item.get("seq")
+    for coercion in as_dicts(integrity.get("coercions")):
+        pointer = coercion.get("ptr")
+        kind = coercion.get("was")
+        seq = coercion.get("seq")
+        if isinstance(pointer, str) and isinstance(kind, str):
             draft.coercions.append(
-                {"seq": seq if type(seq) is int else 0, "ptr": item["ptr"], "was": item["was"]}
+                {"seq": seq if type(seq) is int else 0, "ptr": pointer, "was": kind}
             )
 
 
-def adopt(events: Iterable[tuple[str, Any]], draft: Draft, name: str = "") -> None:
-    """Hand the events on, each with its place; those whom the export does not introduce become
-    participants."""
-    known: set[str] = set()
-    id_of: dict[int, str] = {}
-    speakers: dict[str, Event] = {}
-    for place, (where, event) in enumerate(events, 1):
-        if fault := fault_of(event, known):
-            raise InputError(fault, where=f"{name}:{where}", help=HELP, code="input.export")
-        if "event_type" in event:
+def add_events(events: Iterable[tuple[str, Any]], draft: Draft, name: str = "") -> None:
+    """Add events, each given with its place; actors without a participant get one."""
+    known_ids: set[str] = set()
+    id_by_number: dict[int, str] = {}
+    first_events: dict[str, Event] = {}
+    for number, (place, raw_event) in enumerate(events, 1):
+        fault = find_event_fault(raw_event, known_ids)
+        if fault:
+            raise InputError(fault, where=f"{name}:{place}", help=HELP, code="input.export")
+        if "event_type" in raw_event:
             draft.note_omission(
                 "unknown-key",
-                f"event {place}",
+                f"event {number}",
                 "event_type has another meaning in NDJSON and is left out",
             )
-        made = _ordered(event)
-        known.add(made["id"])
-        id_of[place] = made["id"]
-        speakers.setdefault(made["actor_id"], made)
-        if draft.first_ts is None and "ts" in made:
-            draft.first_ts = to_utc(made["ts"])
-        draft.add_event(made)
-    for item in draft.coercions:
-        if "id" not in item:
-            item["id"] = id_of.get(item.get("seq", 0), "")
-    for person in draft.participants:
-        speakers.pop(person["actor_id"], None)
-    draft.participants.extend(_introduced(event) for event in speakers.values())
+        event = _order_keys(raw_event)
+        known_ids.add(event["id"])
+        id_by_number[number] = event["id"]
+        first_events.setdefault(event["actor_id"], event)
+        if draft.first_ts is None and "ts" in event:
+            draft.first_ts = to_utc(event["ts"])
+        draft.add_event(event)
+    for coercion in draft.coercions:
+        if "id" not in coercion:
+            coercion["id"] = id_by_number.get(coercion.get("seq", 0), "")
+    for participant in draft.participants:
+        first_events.pop(participant["actor_id"], None)
+    draft.participants.extend(_build_participant(event) for event in first_events.values())
 
 
-def fault_of(event: Any, known: set[str]) -> str | None:
-    """Why the passes could not work on an event."""
+def find_event_fault(event: Any, known_ids: set[str]) -> str | None:
+    """Return why the passes could not process an event; None if they can."""
     if not isinstance(event, dict):
         return "an event is not an object"
-    if not isinstance(event.get("id"), str) or not _ID.fullmatch(event["id"]):
+    if not isinstance(event.get("id"), str) or not _EVENT_ID.fullmatch(event["id"]):
         return "an event has no id of the form evt_000001"
-    if event["id"] in known:
+    if event["id"] in known_ids:
         return "an event id occurs twice"
     if event.get("type") not in EVENT_TYPES:
         return "an event has no type that the format knows"
@@ -178,24 +193,20 @@ def fault_of(event: Any, known: set[str]) -> str | None:
     return None
 
 
-def _ordered(event: dict[str, Any]) -> Event:
-    """The event with its keys in the spec's order, unknown ones last."""
-    whole = {"seq": 0, "content": {}, **event}
-    made = {name: whole[name] for name in _ORDER if name in whole}
-    if len(made) < len(whole):
-        made |= {
-            name: value
-            for name, value in whole.items()
-            if name not in made and name != "event_type"
-        }
-    return cast(Event, made)
+def _order_keys(event: JsonObject) -> Event:
+    """Return an event with its keys in the order of the specification, unknown ones last."""
+    complete = {"seq": 0, "content": {}, **event}
+    ordered = {name: complete[name] for name in _EVENT_KEYS if name in complete}
+    if len(ordered) < len(complete):
+        for name, value in complete.items():
+            if name not in ordered and name != "event_type":
+                ordered[name] = value
+    return cast(Event, ordered)
 
 
-def _introduced(event: Event) -> Participant:
-    """An actor whom the export does not introduce, as far as an event tells who it is."""
+def _build_participant(event: Event) -> Participant:
+    """Return a participant for an actor that the export lacks, according to its first event."""
     role = event.get("role", "")
     name = "assistant" if role == "assistant_thought" else role or "unknown"
-    return cast(
-        Participant,
-        {"actor_id": event["actor_id"], "kind": _KINDS.get(role, "system"), "name": name},
-    )
+    kind = _ACTOR_KINDS.get(role, "system")
+    return cast(Participant, {"actor_id": event["actor_id"], "kind": kind, "name": name})

@@ -8,8 +8,9 @@ import msgspec
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared import responses_items as wire
-from open_token.formats.shared.messages import Body, first
-from open_token.formats.shared.responses_content import kept, name_of, usage, word
+from open_token.formats.shared.fields import JsonObject, as_text, get_first, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_usage
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
@@ -29,10 +30,10 @@ def read(source: Source, draft: Draft) -> None:
 class _State:
     """One state; items are told once, whichever of its lists they stand in."""
 
-    def __init__(self, draft: Draft, state: Body) -> None:
+    def __init__(self, draft: Draft, state: JsonObject) -> None:
         self._draft = draft
         self._state = state
-        self._voices: dict[str, wire.Voices] = {}
+        self._voices: dict[str, wire.ItemActors] = {}
         self._events: dict[bytes, str] = {}
         """By what an item is: the event in which the model speaks it."""
         self._told: set[bytes] = set()
@@ -53,12 +54,12 @@ class _State:
         trace = self._state.get("trace")
         held = trace if isinstance(trace, dict) else {}
         if (
-            known := word(field_of(self._state, "conversation_id"))
-            or word(held.get("group_id"))
-            or word(held.get("id"))
+            known := as_text(field_of(self._state, "conversation_id"))
+            or as_text(held.get("group_id"))
+            or as_text(held.get("id"))
         ):
             told["id"] = known
-        name = word(held.get("workflow_name"))
+        name = as_text(held.get("workflow_name"))
         if name and name != "Agent workflow":
             told["title"] = name
 
@@ -70,7 +71,7 @@ class _State:
         voices = self._voice(field_of(self._state, "current_agent"))
         for number, item in enumerate(items, 1):
             told = as_api(item) if isinstance(item, dict) else item
-            wire.item(self._draft, told, voices, place=f"input {number}")
+            wire.add_item(self._draft, told, voices, place=f"input {number}")
 
     def _items(self) -> list[Any]:
         """Every item of the run: the full list of the session, and what only the list for the model
@@ -82,10 +83,10 @@ class _State:
         known = {_mark(item) for item in first}
         return first + [item for item in second if _mark(item) not in known]
 
-    def _voice(self, agent: Any) -> wire.Voices:
-        name = (word(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
+    def _voice(self, agent: Any) -> wire.ItemActors:
+        name = (as_text(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
         if name not in self._voices:
-            self._voices[name] = wire.Voices(self._draft, name=name)
+            self._voices[name] = wire.ItemActors(self._draft, name=name)
         return self._voices[name]
 
     def _item(self, item: Any, place: str) -> None:
@@ -97,7 +98,7 @@ class _State:
             self._approval(item, raw, place)
         elif not isinstance(raw, dict):
             self._draft.note_omission(
-                "unknown-item", place, f"item {name_of(kind)} without what it holds"
+                "unknown-item", place, f"item {format_kind(kind)} without what it holds"
             )
         else:
             facts = self._facts(item, raw)
@@ -110,7 +111,7 @@ class _State:
             if kind == "handoff_output_item":
                 self._handoff(item)
 
-    def _facts(self, item: Body, raw: Body) -> Body | None:
+    def _facts(self, item: JsonObject, raw: JsonObject) -> JsonObject | None:
         """What the tool gave to the application, where the model was told something else."""
         output = item.get("output")
         if (
@@ -121,31 +122,33 @@ class _State:
             return None
         return {"returned": output}
 
-    def _tell(self, raw: Body, voices: wire.Voices, place: str, facts: Body | None = None) -> None:
-        event = wire.item(self._draft, raw, voices, group="items", place=place, facts=facts)
+    def _tell(
+        self, raw: JsonObject, voices: wire.ItemActors, place: str, facts: JsonObject | None = None
+    ) -> None:
+        event = wire.add_item(self._draft, raw, voices, group="items", place=place, facts=facts)
         mark = _mark_raw(raw)
         self._told.add(mark)
         if event is not None:
             self._events.setdefault(mark, event)
 
-    def _handoff(self, item: Body) -> None:
+    def _handoff(self, item: JsonObject) -> None:
         sides = [field_of(item, name) for name in ("source_agent", "target_agent")]
-        names = [word(side.get("name")) if isinstance(side, dict) else None for side in sides]
-        data = {"kind": "handoff", **kept({"from": names[0], "to": names[1]}, "from", "to")}
+        names = [as_text(side.get("name")) if isinstance(side, dict) else None for side in sides]
+        data = {"kind": "handoff", **pick_fields({"from": names[0], "to": names[1]}, "from", "to")}
         self._draft.add_annotation(data, actor=self._voice(sides[1]).assistant)
 
-    def _approval(self, item: Body, raw: Any, place: str) -> None:
+    def _approval(self, item: JsonObject, raw: Any, place: str) -> None:
         """A call that waits for a person; it stands as a call of its own before, as a rule."""
-        name = word(field_of(item, "tool_name"))
+        name = as_text(field_of(item, "tool_name"))
         call = raw if isinstance(raw, dict) else {}
-        native = word(call.get("call_id")) or word(call.get("id"))
+        native = as_text(call.get("call_id")) or as_text(call.get("id"))
         if native is not None and native in self._waiting:
             return
         voices = self._voice(item.get("agent"))
         if call and _mark_raw(call) not in self._told:
             self._tell(call, voices, place)
-        data: Body = {"kind": "action_required", "action": "approval", "status": "requested"}
-        data |= kept({"tool": name, "native_call_id": native}, "tool", "native_call_id")
+        data: JsonObject = {"kind": "action_required", "action": "approval", "status": "requested"}
+        data |= pick_fields({"tool": name, "native_call_id": native}, "tool", "native_call_id")
         self._draft.add_annotation(data, actor=voices.assistant)
         if native is not None:
             self._waiting.add(native)
@@ -181,7 +184,7 @@ class _State:
                     )
             self._spend(items, _usage(response.get("usage")))
 
-    def _spend(self, items: list[Body], spent: Usage | None) -> None:
+    def _spend(self, items: list[JsonObject], spent: Usage | None) -> None:
         if not spent or not any(spent.values()):
             return
         self._spent.update(cast(dict[str, int], spent))
@@ -235,7 +238,7 @@ def _usage(value: Any) -> Usage | None:
     """Counts of the SDK: the details stand in a list, one for each request that was summed."""
     if not isinstance(value, dict):
         return None
-    flat: Body = {}
+    flat: JsonObject = {}
     for name in ("input_tokens", "output_tokens"):
         flat[name] = field_of(value, name)
         details = field_of(value, f"{name}_details")
@@ -246,7 +249,7 @@ def _usage(value: Any) -> Usage | None:
         ]
         keys = {key for row in rows for key in row}
         flat[f"{name}_details"] = {key: sum(_count(row.get(key)) for row in rows) for key in keys}
-    return usage(flat)
+    return parse_usage(flat)
 
 
 def _count(value: Any) -> int:
@@ -264,7 +267,7 @@ def _mark(item: Any) -> bytes:
 def _mark_raw(raw: Any) -> bytes:
     """What an item is: a call or an output by its id, anything else by all it says."""
     if isinstance(raw, dict) and raw.get("type") not in _SAME:
-        native = word(raw.get("call_id")) or word(raw.get("id"))
+        native = as_text(raw.get("call_id")) or as_text(raw.get("id"))
         if native:
             return f"{raw.get('type')} {native}".encode("utf-8", "replace")
     try:
@@ -294,19 +297,19 @@ _HOSTED = (
 )
 
 
-def field_of(body: Body, name: str) -> Any:
+def field_of(body: JsonObject, name: str) -> Any:
     """A field by its Python name, or as JavaScript spells it."""
     head, *rest = name.split("_")
-    return first(body, name, head + "".join(part.capitalize() for part in rest))
+    return get_first(body, name, head + "".join(part.capitalize() for part in rest))
 
 
-def raw_item(item: Body) -> Any:
+def raw_item(item: JsonObject) -> Any:
     """The item of the API inside an item of a run."""
     raw = field_of(item, "raw_item")
     return as_api(raw) if isinstance(raw, dict) else raw
 
 
-def as_api(raw: Body) -> Body:
+def as_api(raw: JsonObject) -> JsonObject:
     """An item as the API has it; JavaScript has its own words for some."""
     made = {_NAMES.get(name, name): value for name, value in raw.items()}
     kind = made.get("type")
@@ -324,7 +327,7 @@ def as_api(raw: Body) -> Body:
     return made
 
 
-def _reasoning(item: Body) -> Body:
+def _reasoning(item: JsonObject) -> JsonObject:
     """JavaScript has the summary as `content`, and the words, where it has them, as
     `rawContent`."""
     if "summary" in item or not isinstance(item.get("content"), list):
@@ -351,15 +354,15 @@ def _output(value: Any) -> Any:
 def _block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
-    image = first(block, "image", "imageUrl")
+    image = get_first(block, "image", "imageUrl")
     if block.get("type") in ("input_image", "image") and isinstance(image, str | dict):
-        address = image if isinstance(image, str) else first(image, "url", "data")
+        address = image if isinstance(image, str) else get_first(image, "url", "data")
         if (
             isinstance(address, str)
             and not address.startswith(("data:", "http:", "https:"))
             and isinstance(image, dict)
         ):
-            address = f"data:{word(image.get('mediaType')) or 'image/png'};base64,{address}"
+            address = f"data:{as_text(image.get('mediaType')) or 'image/png'};base64,{address}"
         return {
             "type": "input_image",
             "image_url": address,
@@ -368,11 +371,11 @@ def _block(block: Any) -> Any:
     return block
 
 
-def _hosted(item: Body) -> Body:
+def _hosted(item: JsonObject) -> JsonObject:
     """A tool of the provider: JavaScript keeps what the API said of it beside."""
     beside = item.get("providerData")
     held = beside if isinstance(beside, dict) else {}
-    name = word(held.get("type")) or word(item.get("name")) or "hosted_tool_call"
+    name = as_text(held.get("type")) or as_text(item.get("name")) or "hosted_tool_call"
     if name in _HOSTED:
         return {
             **held,

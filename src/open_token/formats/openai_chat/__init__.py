@@ -1,5 +1,4 @@
-"""Reads the OpenAI chat completions dialect: bodies, pairs, lists and lines of messages, saved
-streams."""
+"""The OpenAI chat completions API: bodies, pairs, messages in lists or lines, saved streams."""
 
 from open_token.formats.definition import Format
 

@@ -1,10 +1,9 @@
-"""Reads the OpenAI chat completions dialect: bodies, pairs, lists and lines of messages, saved
-streams."""
+"""Detection of the OpenAI chat completions API."""
 
-from open_token.formats.shared.api_detection import CHAT, spoken
+from open_token.formats.shared.api_detection import CHAT, detect_dialect
 from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
-    return spoken(source) == CHAT
+    """Return whether the content is of this format."""
+    return detect_dialect(source) == CHAT

@@ -1,4 +1,4 @@
-"""Reads the OpenAI Responses API: bodies, pairs, lists and lines of items, saved streams."""
+"""The OpenAI Responses API: bodies, pairs, items in lists or lines, saved streams."""
 
 from open_token.formats.definition import Format
 

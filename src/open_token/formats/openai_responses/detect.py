@@ -1,9 +1,9 @@
-"""Reads the OpenAI Responses API: bodies, pairs, lists and lines of items, saved streams."""
+"""Detection of the OpenAI Responses API."""
 
-from open_token.formats.shared.api_detection import RESPONSES, spoken
+from open_token.formats.shared.api_detection import RESPONSES, detect_dialect
 from open_token.sources.source import Source
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
-    return spoken(source) == RESPONSES
+    """Return whether the content is of this format."""
+    return detect_dialect(source) == RESPONSES

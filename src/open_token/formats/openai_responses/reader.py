@@ -1,232 +1,256 @@
-"""Tells what is said in the OpenAI Responses API: where its bodies and streams hold what."""
+"""Reader of the OpenAI Responses API: the layout of its bodies and streams."""
 
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared import responses_items as wire
-from open_token.formats.shared.api_conversation import Teller, tell_source
+from open_token.formats.shared.api_conversation import Dialect, read_source
 from open_token.formats.shared.api_detection import RESPONSES
-from open_token.formats.shared.model_message import Body, prompts, runs
-from open_token.formats.shared.responses_content import arguments, content, usage, word
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_arguments
+from open_token.formats.shared.message_writer import count_leading_prompts, join_comparison_keys
+from open_token.formats.shared.responses_content import parse_content, parse_usage
+from open_token.formats.shared.responses_items import ItemActors, add_item
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _UNFINISHED = ("queued", "in_progress", "incomplete", "failed", "cancelled")
+_FINAL_EVENTS = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+)
+_CALL_DELTAS = {
+    "response.function_call_arguments.delta": "arguments",
+    "response.mcp_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+    "response.code_interpreter_call_code.delta": "code",
+}
+_TEXT_DELTAS = {
+    "response.output_text.delta": ("content", "output_text", "text", "content_index"),
+    "response.refusal.delta": ("content", "refusal", "refusal", "content_index"),
+    "response.reasoning_text.delta": ("content", "reasoning_text", "text", "content_index"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_text", "text", "summary_index"),
+}
+"""For each event: the field of the item, the type of the part, its text field, and its index."""
 
 
-class Events:
-    """The last event carries the whole response; before it came, items are built from their own
-    events."""
+class EventMerger:
+    """Merges the events of a stream.
+
+    The last event holds the whole response; a stream that breaks off before it is rebuilt from
+    the events of its items.
+    """
 
     def __init__(self) -> None:
-        self._body: Body | None = None
-        self._items: dict[int, Body] = {}
+        self._body: JsonObject | None = None
+        self._items: dict[int, JsonObject] = {}
 
-    def add(self, chunk: Body) -> Body | None:
-        """Take an event; gives the response before it when the event begins another."""
+    def add(self, chunk: JsonObject) -> JsonObject | None:
+        """Add an event; return the previous response if the event begins another."""
         kind = str(chunk.get("type"))
         finished = self.end() if kind == "response.created" else None
-        body, item = chunk.get("response"), chunk.get("item")
+        body = chunk.get("response")
+        item = chunk.get("item")
         if isinstance(body, dict):
             self._body = body
         elif kind == "error":
             error = chunk.get("error")
-            self._body = {
-                **(self._body or {}),
-                "error": error if isinstance(error, dict) else chunk,
-            }
-        elif kind in ("response.output_item.added", "response.output_item.done") and isinstance(
-            item, dict
-        ):
-            self._items[_number(chunk, "output_index")] = dict(item)
+            self._body = dict(self._body or {})
+            self._body["error"] = error if isinstance(error, dict) else chunk
+        elif kind in ("response.output_item.added", "response.output_item.done"):
+            if isinstance(item, dict):
+                self._items[_get_index(chunk, "output_index")] = dict(item)
         elif isinstance(chunk.get("delta"), str):
-            self._grow(kind, chunk)
-        return self.end() if kind in _WHOLE else finished
+            self._add_delta(kind, chunk)
+        return self.end() if kind in _FINAL_EVENTS else finished
 
-    def _grow(self, kind: str, chunk: Body) -> None:
-        index, delta = _number(chunk, "output_index"), chunk["delta"]
-        if name := _FIELDS.get(kind):
+    def _add_delta(self, kind: str, chunk: JsonObject) -> None:
+        index = _get_index(chunk, "output_index")
+        delta = chunk["delta"]
+        if kind in _CALL_DELTAS:
+            name = _CALL_DELTAS[kind]
             item = self._items.setdefault(index, {"type": "function_call"})
             item[name] = str(item.get(name) or "") + delta
-        elif kind in _TEXTS:
-            holder, part_kind, name, place = _TEXTS[kind]
-            is_thought = "reasoning" in kind
-            item = self._items.setdefault(
-                index,
-                {"type": "reasoning"} if is_thought else {"type": "message", "role": "assistant"},
-            )
-            parts = item[holder] = [
-                part for part in _list(item.get(holder)) if isinstance(part, dict)
-            ]
-            number = _number(chunk, place)
+        elif kind in _TEXT_DELTAS:
+            field, part_type, name, index_field = _TEXT_DELTAS[kind]
+            if "reasoning" in kind:
+                new_item = {"type": "reasoning"}
+            else:
+                new_item = {"type": "message", "role": "assistant"}
+            item = self._items.setdefault(index, new_item)
+            parts = item[field] = as_dicts(item.get(field))
+            number = _get_index(chunk, index_field)
             if number >= len(parts):
-                parts.append({"type": part_kind})
+                parts.append({"type": part_type})
             part = parts[min(number, len(parts) - 1)]
             part[name] = str(part.get(name) or "") + delta
 
-    def end(self) -> Body | None:
-        """The response under way, when there is one."""
-        body, self._body = self._body, None
-        items, self._items = [self._items[index] for index in sorted(self._items)], {}
+    def end(self) -> JsonObject | None:
+        """Return the unfinished response, if there is one."""
+        body = self._body
+        items = [self._items[index] for index in sorted(self._items)]
+        self._body = None
+        self._items = {}
         if body is None and not items:
             return None
-        # Codex's backend leaves the output of its last event empty.
-        return {
-            "object": "response",
-            **(body or {}),
-            "output": _list((body or {}).get("output")) or items,
-        }
+        body = body or {}
+        # The Codex backend leaves the output of its last event empty.
+        return {"object": "response", **body, "output": _as_list(body.get("output")) or items}
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the conversation to the draft, in source order."""
-    tell_source(source, teller(draft))
+    """Add the conversation to the draft, in source order."""
+    read_source(source, create_dialect(draft))
 
 
-def teller(draft: Draft) -> Teller:
-    """What tells this dialect to the draft."""
+def create_dialect(draft: Draft) -> Dialect:
+    """Return what adds bodies of this API to the draft."""
     draft.conversation.setdefault("source_runtime", "api")
     draft.conversation.setdefault("provider", "openai")
     draft.without_thoughts = "unknown"
-    return _Responses(draft)
+    return _ResponsesDialect(draft)
 
 
-class _Responses:
-    """Where this dialect holds what; see Teller."""
+class _ResponsesDialect:
+    """The Responses API; see Dialect."""
 
     name = RESPONSES
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self._model: str | None = None
-        self._voices = wire.Voices(draft, provider="openai")
-        self._by_id: dict[str, list[Any]] = {}
-        """What the items of answers say, by id: a later request may only point at them."""
-        self._aliases: dict[str, str] = {}
+        self._actors = ItemActors(draft, provider="openai")
+        self._keys_by_id: dict[str, list[Any]] = {}
+        """The comparison keys of output items by id: a later request may only refer to them."""
+        self._call_ids: dict[str, str] = {}
         """The call_id of a call by its item id, which some clients send back in its place."""
-        self._answered = False
+        self._has_answer = False
 
-    def stream(self) -> Events:
-        return Events()
+    def create_merger(self) -> EventMerger:
+        return EventMerger()
 
-    def meet(self, request: Body, response: Body) -> None:
-        model = word(response.get("model")) or word(request.get("model"))
+    def start_exchange(self, request: JsonObject, response: JsonObject) -> None:
+        model = as_text(response.get("model")) or as_text(request.get("model"))
         if model and model != self._model:
             self._model = model
-            self._voices = wire.Voices(self.draft, provider="openai", model=model)
+            self._actors = ItemActors(self.draft, provider="openai", model=model)
         for body in (request, response):
-            kept = body.get("conversation")
-            if known := word(kept.get("id") if isinstance(kept, dict) else kept):
-                self.draft.conversation.setdefault("id", known)
+            conversation = body.get("conversation")
+            if isinstance(conversation, dict):
+                conversation = conversation.get("id")
+            conversation_id = as_text(conversation)
+            if conversation_id:
+                self.draft.conversation.setdefault("id", conversation_id)
 
-    def preamble(self, request: Body) -> list[Any]:
-        given = _input(request)
-        return _instructions(request) + given[: prompts(given)]
+    def get_prompts(self, request: JsonObject) -> list[Any]:
+        items = _get_input(request)
+        return _get_instructions(request) + items[: count_leading_prompts(items)]
 
-    def history(self, request: Body) -> list[Any]:
-        given = _input(request)
-        return given[prompts(given) :]
+    def get_history(self, request: JsonObject) -> list[Any]:
+        items = _get_input(request)
+        return items[count_leading_prompts(items) :]
 
-    def is_delta(self, request: Body) -> bool:
+    def is_delta(self, request: JsonObject) -> bool:
         return bool(request.get("previous_response_id") or request.get("conversation"))
 
-    def tools(self, request: Body) -> list[str]:
-        tools = request.get("tools")
-        given = (
-            [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-        )
+    def list_tools(self, request: JsonObject) -> list[str]:
         names = [
-            word(tool.get("name")) or word(tool.get("server_label")) or word(tool.get("type"))
-            for tool in given
+            as_text(tool.get("name"))
+            or as_text(tool.get("server_label"))
+            or as_text(tool.get("type"))
+            for tool in as_dicts(request.get("tools"))
         ]
         return [name for name in names if name]
 
-    def answer(self, response: Body) -> list[Any]:
-        output = response.get("output")
-        items = output if isinstance(output, list) else []
-        for item in items:
-            if isinstance(item, dict) and (key := word(item.get("id"))):
-                self._by_id[key] = self.gists(item)
-                self._aliases[key] = word(item.get("call_id")) or key
+    def get_output(self, response: JsonObject) -> list[Any]:
+        items = _as_list(response.get("output"))
+        for item in as_dicts(items):
+            item_id = as_text(item.get("id"))
+            if item_id:
+                self._keys_by_id[item_id] = self.build_comparison_keys(item)
+                self._call_ids[item_id] = as_text(item.get("call_id")) or item_id
         return items
 
-    def gists(self, item: Any) -> list[Any]:
+    def build_comparison_keys(self, item: Any) -> list[Any]:
         if not isinstance(item, dict):
             return [["odd", item]]
         kind = item.get("type", "message")
         if kind == "reasoning":
             return []
         if kind == "item_reference":
-            return self._by_id.get(str(item.get("id")), [["item", item.get("id")]])
+            return self._keys_by_id.get(str(item.get("id")), [["item", item.get("id")]])
         if kind == "message":
-            return runs(str(item.get("role")), _parts(item.get("content")))
+            return join_comparison_keys(str(item.get("role")), _list_parts(item.get("content")))
         if kind in ("function_call", "custom_tool_call"):
-            return [["call", item.get("name"), arguments(item.get("arguments", item.get("input")))]]
+            arguments = parse_arguments(item.get("arguments", item.get("input")))
+            return [["call", item.get("name"), arguments]]
         if isinstance(kind, str) and kind.endswith("_output"):
             return [["result", item.get("output")]]
         return [["item", kind]]
 
-    def tell(self, item: Any, place: str) -> None:
-        if isinstance(item, dict) and item.get("type") == "item_reference":
-            if str(item.get("id")) not in self._by_id:
-                self.draft.note_omission(
-                    "item-reference", place, "an item that only the provider has"
-                )
-            return
-        if isinstance(item, dict) and (
-            item.get("role") == "assistant" or item.get("type", "message") != "message"
-        ):
-            self._answered = True
-        wire.item(self.draft, self._with_known_call(item), self._voices, place=place)
+    def add_item(self, item: Any, place: str) -> None:
+        if isinstance(item, dict):
+            kind = item.get("type", "message")
+            if kind == "item_reference":
+                if str(item.get("id")) not in self._keys_by_id:
+                    self.draft.note_omission(
+                        "item-reference", place, "an item that only the provider has"
+                    )
+                return
+            if kind != "message" or item.get("role") == "assistant":
+                self._has_answer = True
+        add_item(self.draft, self._resolve_call_id(item), self._actors, place=place)
 
-    def _with_known_call(self, item: Any) -> Any:
-        """An output under the id that its call was told with; some clients glue both ids of a call
-        together."""
-        given = word(item.get("call_id")) if isinstance(item, dict) else None
-        if (
-            given is None
-            or not str(item.get("type")).endswith("_output")
-            or self.draft.is_call_open(given)
-        ):
+    def _resolve_call_id(self, item: Any) -> Any:
+        """Return an output with the id under which its call was added.
+
+        Some clients send the item id instead, or join both ids of a call.
+        """
+        call_id = as_text(item.get("call_id")) if isinstance(item, dict) else None
+        if call_id is None or not str(item.get("type")).endswith("_output"):
             return item
-        first = given.partition("|")[0]
-        return {
-            **item,
-            "call_id": first if self.draft.is_call_open(first) else self._aliases.get(given, given),
-        }
+        if self.draft.is_call_open(call_id):
+            return item
+        first = call_id.partition("|")[0]
+        if not self.draft.is_call_open(first):
+            first = self._call_ids.get(call_id, call_id)
+        return {**item, "call_id": first}
 
-    def tell_answer(self, response: Body, place: str) -> None:
+    def add_response(self, response: JsonObject, place: str) -> None:
         ts = from_epoch(response.get("created_at"))
-        if ts and not self._answered and not word(response.get("previous_response_id")):
+        if ts and not self._has_answer and not as_text(response.get("previous_response_id")):
             self.draft.conversation.setdefault("started_at", ts)
-        self._answered = True
+        self._has_answer = True
         if not self.draft.count:
-            for prompt in _instructions(response):
-                self.tell(prompt, place)
-        spent = usage(response.get("usage"))
-        if spent and spent.get("reasoning_tokens"):
+            for prompt in _get_instructions(response):
+                self.add_item(prompt, place)
+        usage = parse_usage(response.get("usage"))
+        if usage and usage.get("reasoning_tokens"):
             self.draft.without_thoughts = "unavailable"
-        for item in self.answer(response):
-            spent = self._tell_output(item, ts, spent, place)
-        if spent:
+        for item in self.get_output(response):
+            usage = self._add_output(item, ts, usage, place)
+        if usage:
             self.draft.add_annotation(
-                {"kind": "usage"}, actor=self._voices.assistant, ts=ts, usage=spent
+                {"kind": "usage"}, actor=self._actors.assistant, ts=ts, usage=usage
             )
-        self._tell_end(response, ts)
+        self._add_status(response, ts)
 
-    def _tell_output(
-        self, item: Any, ts: str | None, spent: Usage | None, place: str
+    def _add_output(
+        self, item: Any, ts: str | None, usage: Usage | None, place: str
     ) -> Usage | None:
-        """Tell an item; gives the usage that is still to be told. No thought carries it: thoughts
-        may be left out."""
-        given = None if isinstance(item, dict) and item.get("type") == "reasoning" else spent
-        told = wire.item(
-            self.draft, item, self._voices, ts=ts, group=place, place=place, usage=given
-        )
-        return spent if told is None or given is None else None
+        """Add an item; return the usage if it is still to be added.
 
-    def _tell_end(self, response: Body, ts: str | None) -> None:
+        Reasoning never carries it, because reasoning may be left out of an export.
+        """
+        is_reasoning = isinstance(item, dict) and item.get("type") == "reasoning"
+        item_usage = None if is_reasoning else usage
+        event = add_item(
+            self.draft, item, self._actors, ts=ts, group=place, place=place, usage=item_usage
+        )
+        return usage if event is None or item_usage is None else None
+
+    def _add_status(self, response: JsonObject, ts: str | None) -> None:
         facts = {}
         if response.get("status") in _UNFINISHED:
             facts["status"] = response["status"]
@@ -235,59 +259,44 @@ class _Responses:
                 facts["reason"] = details["reason"]
         if facts:
             self.draft.add_annotation(
-                {"kind": "message_facts", **facts}, actor=self._voices.assistant, ts=ts
+                {"kind": "message_facts", **facts}, actor=self._actors.assistant, ts=ts
             )
         if isinstance(response.get("error"), dict):
             self.draft.add_annotation(
-                {"kind": "error", "error": response["error"]}, actor=self._voices.assistant, ts=ts
+                {"kind": "error", "error": response["error"]}, actor=self._actors.assistant, ts=ts
             )
 
 
-def _input(request: Body) -> list[Any]:
-    given = request.get("input")
-    if isinstance(given, list):
-        return given
-    return [{"role": "user", "content": given}] if isinstance(given, str) else []
+def _get_input(request: JsonObject) -> list[Any]:
+    items = request.get("input")
+    if isinstance(items, str):
+        return [{"role": "user", "content": items}]
+    return _as_list(items)
 
 
-def _instructions(body: Body) -> list[Any]:
-    given = body.get("instructions")
-    if isinstance(given, str) and given:
-        return [{"role": "system", "content": given}]
-    return given if isinstance(given, list) else []
+def _get_instructions(body: JsonObject) -> list[Any]:
+    instructions = body.get("instructions")
+    if isinstance(instructions, str) and instructions:
+        return [{"role": "system", "content": instructions}]
+    return _as_list(instructions)
 
 
-def _parts(value: Any) -> list[tuple[str, Any]]:
-    """The content of a message as it is compared."""
-    made = content(value)
-    if isinstance(made, str):
-        return [("text", made)]
-    texts = [part.get("text") if isinstance(part, dict) else None for part in made]
-    return [
-        ("text", text) if isinstance(text, str) else ("part", part)
-        for text, part in zip(texts, made, strict=True)
-    ]
+def _list_parts(value: Any) -> list[tuple[str, Any]]:
+    """Return the content of a message as it is compared."""
+    content = parse_content(value)
+    if isinstance(content, str):
+        return [("text", content)]
+    parts: list[tuple[str, Any]] = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) else None
+        parts.append(("text", text) if isinstance(text, str) else ("part", part))
+    return parts
 
 
-_WHOLE = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-_FIELDS = {
-    "response.function_call_arguments.delta": "arguments",
-    "response.mcp_call_arguments.delta": "arguments",
-    "response.custom_tool_call_input.delta": "input",
-    "response.code_interpreter_call_code.delta": "code",
-}
-_TEXTS = {
-    "response.output_text.delta": ("content", "output_text", "text", "content_index"),
-    "response.refusal.delta": ("content", "refusal", "refusal", "content_index"),
-    "response.reasoning_text.delta": ("content", "reasoning_text", "text", "content_index"),
-    "response.reasoning_summary_text.delta": ("summary", "summary_text", "text", "summary_index"),
-}
-
-
-def _number(chunk: Body, name: str) -> int:
+def _get_index(chunk: JsonObject, name: str) -> int:
     value = chunk.get(name)
     return value if type(value) is int and value >= 0 else 0
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

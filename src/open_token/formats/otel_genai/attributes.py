@@ -3,10 +3,10 @@
 from typing import Any
 
 from open_token.formats.otel_genai.spans import NAMELESS, Span
-from open_token.formats.shared.messages import Body, Call, first
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import arguments, word
+from open_token.formats.shared.fields import JsonObject, as_text, get_first, parse_arguments
+from open_token.formats.shared.messages import ToolCallPart
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Usage
 
 _LONG = 40
@@ -143,9 +143,9 @@ def model_of(span: Span) -> tuple[str | None, str | None]:
         "ai.model.id",
         "model_name",
     )
-    model = word(first(given, *names))
-    named = word(
-        first(
+    model = as_text(get_first(given, *names))
+    named = as_text(
+        get_first(
             given,
             "gen_ai.provider.name",
             "gen_ai.system",
@@ -154,14 +154,14 @@ def model_of(span: Span) -> tuple[str | None, str | None]:
             "ai.model.provider",
         )
     )
-    return model, provider_of(model, named if named != "other" else None)
+    return model, identify_provider(model, named if named != "other" else None)
 
 
 def agent_of(span: Span) -> tuple[str, str | None]:
     """The name of an agent, and the id that its runtime gave it."""
     given = span.attributes
-    name = word(
-        first(
+    name = as_text(
+        get_first(
             given,
             "gen_ai.agent.name",
             "agent.name",
@@ -170,7 +170,7 @@ def agent_of(span: Span) -> tuple[str, str | None]:
             "traceloop.entity.name",
         )
     )
-    return name or span.name.removeprefix("invoke_agent ") or "agent", word(
+    return name or span.name.removeprefix("invoke_agent ") or "agent", as_text(
         given.get("gen_ai.agent.id")
     )
 
@@ -180,14 +180,14 @@ def usage_of(span: Span) -> Usage | None:
     given = span.attributes
 
     def count(*names: str) -> Any:
-        value = first(given, *names)
+        value = get_first(given, *names)
         return (
             int(value)
             if isinstance(value, str) and value.isdecimal() and len(value) < 18
             else value
         )
 
-    return counts(
+    return build_usage(
         input_tokens=count(
             "gen_ai.usage.input_tokens",
             "gen_ai.usage.prompt_tokens",
@@ -222,11 +222,11 @@ def usage_of(span: Span) -> Usage | None:
     )
 
 
-def facts_of(span: Span) -> Body:
+def facts_of(span: Span) -> JsonObject:
     """Why an answer ended, when that is unusual, and what it cost."""
     given = span.attributes
-    facts: Body = {}
-    reasons = first(given, "gen_ai.response.finish_reasons", "ai.response.finishReason")
+    facts: JsonObject = {}
+    reasons = get_first(given, "gen_ai.response.finish_reasons", "ai.response.finishReason")
     unusual = [
         reason
         for reason in (reasons if isinstance(reasons, list) else [reasons])
@@ -248,15 +248,22 @@ def facts_of(span: Span) -> Body:
     return facts
 
 
-def tool_call(span: Span) -> Call:
+def tool_call(span: Span) -> ToolCallPart:
     """The call that a tool's span served."""
     given = span.attributes
-    name = word(first(given, *_TOOL_NAMES)) or span.name.removeprefix("execute_tool ") or "tool"
-    kind = word(given.get("gen_ai.tool.type"))
+    name = (
+        as_text(get_first(given, *_TOOL_NAMES)) or span.name.removeprefix("execute_tool ") or "tool"
+    )
+    kind = as_text(given.get("gen_ai.tool.type"))
     extra = {"tool_type": kind} if kind and kind != "function" else None
-    return Call(word(first(given, *_TOOL_IDS)), name, arguments(first(given, *_GIVEN)), extra)
+    return ToolCallPart(
+        as_text(get_first(given, *_TOOL_IDS)),
+        name,
+        parse_arguments(get_first(given, *_GIVEN)),
+        extra,
+    )
 
 
 def tool_output(span: Span) -> Any:
     """What the tool gave back; None when the span does not say."""
-    return first(span.attributes, *_GOT)
+    return get_first(span.attributes, *_GOT)

@@ -7,10 +7,16 @@ from typing import Any
 
 from open_token.formats.otel_genai.quirks import mended
 from open_token.formats.otel_genai.spans import Moment, Span
-from open_token.formats.shared.message_dicts import parsed, said, saids
-from open_token.formats.shared.messages import Body, Call, Said, Text, first, parts_of
-from open_token.formats.shared.repeated_history import gist, units
-from open_token.formats.shared.responses_content import arguments, word
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_text,
+    get_first,
+    parse_arguments,
+    parse_json_text,
+)
+from open_token.formats.shared.message_dicts import parse_message, parse_messages
+from open_token.formats.shared.messages import Message, TextPart, ToolCallPart, parse_parts
+from open_token.formats.shared.repeated_history import hash_part, split_message
 
 _ROLES = {
     "gen_ai.system.message": "system",
@@ -23,14 +29,14 @@ _DEEPEST = 12
 _SIDES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion")
 
 
-def asked(span: Span, unknown: list[Any]) -> list[Said]:
+def asked(span: Span, unknown: list[Any]) -> list[Message]:
     """What the model, or the agent, was given."""
     given = span.attributes
-    whole = first(given, "gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt")
+    whole = get_first(given, "gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt")
     if whole is None and "pydantic_ai.all_messages" in given:
-        whole = _given(parsed(given["pydantic_ai.all_messages"]))
-    system = _system(first(given, "gen_ai.system_instructions", "gen_ai.system_instruction"))
-    forms = [system + (saids(whole, unknown) if whole is not None else [])]
+        whole = _given(parse_json_text(given["pydantic_ai.all_messages"]))
+    system = _system(get_first(given, "gen_ai.system_instructions", "gen_ai.system_instruction"))
+    forms = [system + (parse_messages(whole, unknown) if whole is not None else [])]
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
         forms.append(
             [made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None]
@@ -54,16 +60,16 @@ def _given(whole: Any) -> Any:
     )
 
 
-def gone_through(span: Span, unknown: list[Any]) -> list[Said]:
+def gone_through(span: Span, unknown: list[Any]) -> list[Message]:
     """All that an agent heard and said in its run, where its span has that."""
     whole = span.attributes.get("pydantic_ai.all_messages")
-    return mended(saids(whole, unknown), span) if whole is not None else []
+    return mended(parse_messages(whole, unknown), span) if whole is not None else []
 
 
-def answered(span: Span, unknown: list[Any]) -> list[Said]:
+def answered(span: Span, unknown: list[Any]) -> list[Message]:
     """What the model, or the agent, answered."""
     given = span.attributes
-    whole = first(given, "gen_ai.output.messages", "gen_ai.completion")
+    whole = get_first(given, "gen_ai.output.messages", "gen_ai.completion")
     forms = [_outputs(whole, unknown) if whole is not None else []]
     if "gen_ai.output" in given:
         forms.append(_any_agent(given["gen_ai.output"]))
@@ -78,8 +84,8 @@ def answered(span: Span, unknown: list[Any]) -> list[Said]:
     forms.append(_vercel(given))
     moments = [moment for moment in (*_kept_events(given), *span.moments) if _is_answer(moment)]
     forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
-    if not forms and (plain := first(given, "output.value", "final_result")) is not None:
-        return [Said("assistant", [Text(plain if isinstance(plain, str) else [plain])])]
+    if not forms and (plain := get_first(given, "output.value", "final_result")) is not None:
+        return [Message("assistant", [TextPart(plain if isinstance(plain, str) else [plain])])]
     return mended(_united(forms), span)
 
 
@@ -96,7 +102,7 @@ def _is_answer(moment: Moment) -> bool:
     )
 
 
-def _told_by(moments: list[Moment], side: str, unknown: list[Any]) -> list[list[Said]]:
+def _told_by(moments: list[Moment], side: str, unknown: list[Any]) -> list[list[Message]]:
     """Events of single messages are one form, an event of a whole side is another."""
     single = [
         made
@@ -108,16 +114,16 @@ def _told_by(moments: list[Moment], side: str, unknown: list[Any]) -> list[list[
     return [single, *whole]
 
 
-def _united(forms: list[list[Said]]) -> list[Said]:
+def _united(forms: list[list[Message]]) -> list[Message]:
     """All messages; one that an instrumentation writes down in several forms counts once."""
     if len(forms) == 1:
         return forms[0]
-    made: list[Said] = []
+    made: list[Message] = []
     seen: Counter[bytes] = Counter()
     for form in forms:
         met: Counter[bytes] = Counter()
         for message in form:
-            marks = [gist(role, part) for role, part in units(message)]
+            marks = [hash_part(role, part) for role, part in split_message(message)]
             met.update(marks)
             if not marks or any(met[mark] > seen[mark] for mark in marks):
                 made.append(message)
@@ -125,52 +131,60 @@ def _united(forms: list[list[Said]]) -> list[Said]:
     return made
 
 
-def _outputs(value: Any, unknown: list[Any]) -> list[Said]:
-    if isinstance(value, str) and parsed(value) is value:
-        return [Said("assistant", [Text(value)])]
-    made = saids(value, unknown)
+def _outputs(value: Any, unknown: list[Any]) -> list[Message]:
+    if isinstance(value, str) and parse_json_text(value) is value:
+        return [Message("assistant", [TextPart(value)])]
+    made = parse_messages(value, unknown)
     for message in made:
         message.role = "assistant" if message.role == "user" else message.role
     return made
 
 
-def _system(value: Any) -> list[Said]:
-    value = parsed(value)
+def _system(value: Any) -> list[Message]:
+    value = parse_json_text(value)
     if value is None:
         return []
-    made = Said("system", [])
-    made.parts = parts_of(value, made.odd)
+    made = Message("system", [])
+    made.parts = parse_parts(value, made.unknown_kinds)
     return [made]
 
 
-def _any_agent(value: Any) -> list[Said]:
+def _any_agent(value: Any) -> list[Message]:
     """any-agent writes what was said as it is, and calls as a list of names and arguments."""
-    calls = parsed(value)
+    calls = parse_json_text(value)
     if (
         isinstance(calls, list)
         and calls
         and all(isinstance(call, dict) and "tool.name" in call for call in calls)
     ):
         parts = [
-            Call(None, word(call["tool.name"]) or "tool", arguments(call.get("tool.args")))
+            ToolCallPart(
+                None, as_text(call["tool.name"]) or "tool", parse_arguments(call.get("tool.args"))
+            )
             for call in calls
         ]
-        return [Said("assistant", [*parts])]
-    return [Said("assistant", [Text(value if isinstance(value, str) else [value])])]
+        return [Message("assistant", [*parts])]
+    return [Message("assistant", [TextPart(value if isinstance(value, str) else [value])])]
 
 
-def _vercel(given: Body) -> list[Said]:
-    words, calls = given.get("ai.response.text"), parsed(given.get("ai.response.toolCalls"))
-    message: Body = {"role": "assistant", "content": words if isinstance(words, str) else None}
+def _vercel(given: JsonObject) -> list[Message]:
+    words, calls = (
+        given.get("ai.response.text"),
+        parse_json_text(given.get("ai.response.toolCalls")),
+    )
+    message: JsonObject = {
+        "role": "assistant",
+        "content": words if isinstance(words, str) else None,
+    }
     if isinstance(calls, list):
         message["tool_calls"] = calls
-    made = said(message)
+    made = parse_message(message)
     return [made] if made is not None and made.parts else []
 
 
-def _numbered(given: Body, prefix: str) -> list[Any]:
+def _numbered(given: JsonObject, prefix: str) -> list[Any]:
     """Attributes such as `gen_ai.prompt.0.role`, put together to the objects they were."""
-    tree: Body = {}
+    tree: JsonObject = {}
     for name in [name for name in given if name.startswith(prefix)]:
         value = given[name]
         steps = name[len(prefix) :].split(".", _DEEPEST)
@@ -186,7 +200,7 @@ def _numbered(given: Body, prefix: str) -> list[Any]:
     return _listed(tree)
 
 
-def _listed(tree: Body) -> list[Any]:
+def _listed(tree: JsonObject) -> list[Any]:
     order = sorted(
         tree, key=lambda name: int(name) if name.isdecimal() and len(name) < 10 else 1 << 40
     )
@@ -202,24 +216,24 @@ def _folded(value: Any) -> Any:
     return {name: _folded(item) for name, item in value.items()}
 
 
-def _flat(item: Any, role: str) -> Said | None:
+def _flat(item: Any, role: str) -> Message | None:
     """A message of numbered attributes: OpenLLMetry has its fields at once, OpenInference wraps
     each."""
     if isinstance(item, str):
-        return Said(role, [Text(item)])
+        return Message(role, [TextPart(item)])
     if not isinstance(item, dict):
         return None
     held = item["message"] if isinstance(item.get("message"), dict) else item
     message = {"role": role, **held}
     if isinstance(held.get("contents"), list):
         message["content"] = [_inside(block, "message_content") for block in held["contents"]]
-    elif isinstance(content := parsed(held.get("content")), list) and all(
+    elif isinstance(content := parse_json_text(held.get("content")), list) and all(
         isinstance(part, dict) for part in content
     ):
         message["content"] = content
     if isinstance(calls := held.get("tool_calls"), list):
         message["tool_calls"] = [_inside(call, "tool_call") for call in calls]
-    return said(message)
+    return parse_message(message)
 
 
 def _inside(value: Any, name: str) -> Any:
@@ -239,9 +253,9 @@ def _inside(value: Any, name: str) -> Any:
     return held
 
 
-def _kept_events(given: Body) -> list[Moment]:
+def _kept_events(given: JsonObject) -> list[Moment]:
     """Pydantic AI keeps what other instrumentations send as events in one attribute of JSON."""
-    events = parsed(first(given, "events", "all_messages_events"))
+    events = parse_json_text(get_first(given, "events", "all_messages_events"))
     found = (
         [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
     )
@@ -252,30 +266,32 @@ def _kept_events(given: Body) -> list[Moment]:
     ]
 
 
-def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Said]:
+def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Message]:
     """The messages of an event: one, or the whole of a side of the call."""
     given = moment.attributes
     role = _ROLES.get(moment.name)
     if role is None:
         name = "gen_ai.prompt" if side == "input" else "gen_ai.completion"
-        whole = first(given, f"gen_ai.{side}.messages", name)
+        whole = get_first(given, f"gen_ai.{side}.messages", name)
         if side == "output":
             return _outputs(whole, unknown) if whole is not None else []
         return _system(given.get("gen_ai.system_instructions")) + (
-            saids(whole, unknown) if whole is not None else []
+            parse_messages(whole, unknown) if whole is not None else []
         )
-    body = parsed(moment.body if moment.body is not None else given.get("gen_ai.event.content"))
+    body = parse_json_text(
+        moment.body if moment.body is not None else given.get("gen_ai.event.content")
+    )
     body = body if isinstance(body, dict) else {"content": body} if body is not None else given
     inner = body.get("message")
-    held = parsed(inner) if inner is not None else body
-    message: Body = held if isinstance(held, dict) else {"content": held}
-    calls = parsed(first(message, "tool_calls") or body.get("tool_calls"))
-    content = parsed(message.get("content"))
+    held = parse_json_text(inner) if inner is not None else body
+    message: JsonObject = held if isinstance(held, dict) else {"content": held}
+    calls = parse_json_text(get_first(message, "tool_calls") or body.get("tool_calls"))
+    content = parse_json_text(message.get("content"))
     whole = content if isinstance(content, list) else message.get("content")
-    made = said(
+    made = parse_message(
         {
             **message,
-            "role": word(message.get("role")) or role,
+            "role": as_text(message.get("role")) or role,
             "content": whole,
             "tool_calls": calls,
         }

@@ -6,23 +6,33 @@ from typing import Any
 
 from open_token.formats.otel_genai.attributes import is_wordless, kind_of
 from open_token.formats.otel_genai.spans import Span
-from open_token.formats.shared.message_dicts import parsed
-from open_token.formats.shared.messages import Call, Part, Result, Said, Thought
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text, parse_json_text
+from open_token.formats.shared.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 _OF_GOOGLE = ("gemini", "vertex_ai", "gcp.gemini", "gcp.vertex_ai", "gcp.gen_ai")
 
 
-def mended(messages: list[Said], span: Span) -> list[Said]:
+def mended(messages: list[Message], span: Span) -> list[Message]:
     """The messages of one side of a call, so that results name their calls."""
     counted: set[str] | None = (
         set() if str(span.attributes.get("gen_ai.provider.name")) in _OF_GOOGLE else None
     )
     for message in messages:
         message.parts = [_part(part, place, counted) for place, part in enumerate(message.parts)]
-    calls = [part.id for message in messages for part in message.parts if isinstance(part, Call)]
+    calls = [
+        part.id for message in messages for part in message.parts if isinstance(part, ToolCallPart)
+    ]
     results = [
-        part.id for message in messages for part in message.parts if isinstance(part, Result)
+        part.id
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolResultPart)
     ]
     if all(results) and calls and all(call and call.startswith("fc_") for call in calls):
         _in_order(messages)
@@ -32,18 +42,22 @@ def mended(messages: list[Said], span: Span) -> list[Said]:
 def _part(part: Part, place: int, counted: set[str] | None) -> Part:
     """google-genai 1.3: ids are made of a tool's name and the place in the message, for call and
     result apart."""
-    if counted is not None and isinstance(part, Call) and part.id == f"{part.tool}_{place}":
+    if counted is not None and isinstance(part, ToolCallPart) and part.id == f"{part.tool}_{place}":
         counted.add(part.tool)
         return part._replace(id=None)
     if (
         counted
-        and isinstance(part, Result)
+        and isinstance(part, ToolResultPart)
         and part.id
         and part.id.removesuffix(f"_{place}") in counted
     ):
         return part._replace(id=None, tool=part.id.removesuffix(f"_{place}"))
-    if isinstance(part, Thought) and part.text and (told := _summary(parsed(part.text))):
-        return Thought(told, summary=True)
+    if (
+        isinstance(part, ReasoningPart)
+        and part.text
+        and (told := _summary(parse_json_text(part.text)))
+    ):
+        return ReasoningPart(told, summary=True)
     return part
 
 
@@ -53,18 +67,18 @@ def _summary(value: Any) -> str | None:
         isinstance(item, dict) and item.get("type") == "summary_text" for item in value
     ):
         return None
-    return "\n\n".join(filter(None, (word(item.get("text")) for item in value)))
+    return "\n\n".join(filter(None, (as_text(item.get("text")) for item in value)))
 
 
-def _in_order(messages: list[Said]) -> None:
+def _in_order(messages: list[Message]) -> None:
     """OpenLLMetry 0.62: with the Responses API a call has the id of its item, and no result names
     it."""
     calls: deque[str | None] = deque()
     for message in messages:
         for place, part in enumerate(message.parts):
-            if isinstance(part, Call):
+            if isinstance(part, ToolCallPart):
                 calls.append(part.id)
-            elif isinstance(part, Result) and calls:
+            elif isinstance(part, ToolResultPart) and calls:
                 message.parts[place] = part._replace(id=calls.popleft())
 
 

@@ -21,9 +21,9 @@ from open_token.formats.otel_genai.messages import answered, asked, gone_through
 from open_token.formats.otel_genai.quirks import twins
 from open_token.formats.otel_genai.spans import NAMELESS, Span
 from open_token.formats.otel_genai.traces import Traces, roots_of, traces_of
-from open_token.formats.shared.messages import Result, Said
-from open_token.formats.shared.repeated_history import Stage, Talk
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text
+from open_token.formats.shared.messages import Message, ToolResultPart
+from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
 from open_token.model.document import Event, Found
 from open_token.sources.source import Source
 
@@ -79,7 +79,7 @@ class _Around:
     actor: str | None = None
     user: str | None = None
     depth: int = 0
-    waiting: list[Said] = field(default_factory=list)
+    waiting: list[Message] = field(default_factory=list)
     """What the agent was given, until its first model has heard its own prompt."""
 
 
@@ -88,7 +88,7 @@ class _Spans:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._talk = Talk(draft)
+        self._talk = HistoryWriter(draft)
         self._around = [_Around()]
         self._calls: dict[int, tuple[str, Any, int]] = {}
         self._unknown: list[Any] = []
@@ -162,18 +162,18 @@ class _Spans:
         elif kind == "agent":
             self._agent_done(span)
         elif kind == "chat" and is_outer:
-            self._talk.hear(self._said(answered, span), self._stage(span, span.ended))
+            self._talk.add_history(self._said(answered, span), self._stage(span, span.ended))
         if kind in ("agent", "chat"):
             self._error(span)
 
-    def _stage(self, span: Span, ts: str | None) -> Stage:
+    def _stage(self, span: Span, ts: str | None) -> MessageContext:
         around = self._around[-1]
         if around.actor is None:
             model, provider = model_of(span) if kind_of(span) != "tool" else (None, None)
             around.actor = self._actor(
                 around, model or around.model[0], provider or around.model[1]
             )
-        return Stage(
+        return MessageContext(
             around.actor, span.place, span=around.span, ts=ts, scope=around.scope, user=around.user
         )
 
@@ -196,14 +196,14 @@ class _Spans:
         model, provider = model_of(span)
         around = self._around[-1]
         around.actor = self._actor(around, model, provider)
-        self._talk.hear(self._said(asked, span), self._stage(span, None))
+        self._talk.add_history(self._said(asked, span), self._stage(span, None))
         self._wait_no_more(span)
 
     def _wait_no_more(self, span: Span) -> None:
         around = self._around[-1]
         waiting, around.waiting = around.waiting, []
         if waiting:
-            self._talk.hear(waiting, self._stage(span, None))
+            self._talk.add_history(waiting, self._stage(span, None))
 
     def _answer(self, span: Span) -> None:
         stage = self._stage(span, span.ended)
@@ -212,9 +212,9 @@ class _Spans:
             self._draft.without_thoughts = "unavailable"
         event: Event | None = None
         for message in self._said(answered, span):
-            event = self._talk.say(message, stage) or event
+            event = self._talk.add_message(message, stage) or event
         self._talk.close(stage)
-        self._talk.facts(event, stage, facts_of(span))
+        self._talk.add_facts(event, stage, facts_of(span))
 
     def _agent(self, span: Span) -> bool:
         name, instance = agent_of(span)
@@ -257,7 +257,7 @@ class _Spans:
         return key if made_at == depth else None
 
     def _described(self, span: Span) -> None:
-        about = word(span.attributes.get(_REASON))
+        about = as_text(span.attributes.get(_REASON))
         if about and about != "No description.":
             self._draft.add_annotation(
                 {"kind": "context", "agent": agent_of(span)[0], "description": about}
@@ -271,7 +271,9 @@ class _Spans:
         if made.depth == 1 or self._draft.subagents == "inline":
             self._wait_no_more(span)
             stage = self._stage(span, span.ended)
-            self._talk.hear(self._said(gone_through, span) or self._said(answered, span), stage)
+            self._talk.add_history(
+                self._said(gone_through, span) or self._said(answered, span), stage
+            )
             if not span.children:
                 stage.usage = usage_of(span)
                 self._talk.close(stage)
@@ -283,16 +285,16 @@ class _Spans:
         self._wait_no_more(span)
         given = tool_call(span)
         self._offered(span, given.tool)
-        known = self._talk.open_call(given)
+        known = self._talk.find_open_call(given)
         if known is None:
             stage = self._stage(span, span.began)
-            known = self._talk.call(given, stage), given.arguments
-            self._talk.told(given, stage, "assistant")
+            known = self._talk.add_tool_call(given, stage), given.arguments
+            self._talk.mark_seen(given, stage, "assistant")
         self._calls[id(span)] = (*known, self._around[-1].depth)
 
     def _offered(self, span: Span, tool: str) -> None:
         """What the model was told of a tool, once."""
-        about = word(span.attributes.get("gen_ai.tool.description"))
+        about = as_text(span.attributes.get("gen_ai.tool.description"))
         if about and tool not in self._tools:
             self._tools.add(tool)
             data = {"kind": "tools", "names": [tool], "descriptions": {tool: about}}
@@ -317,7 +319,7 @@ class _Spans:
         native = given.id if given.id else None if key.startswith("\0") else key
         if given.id and given.id != key:
             facts["native_call_id"] = given.id
-        self._talk.told(Result(native, output, given.tool), stage)
+        self._talk.mark_seen(ToolResultPart(native, output, given.tool), stage)
         self._draft.add_tool_result(
             key, output, ts=span.ended, span=stage.span, tool=given.tool, facts=facts or None
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from open_token.formats.shared.messages import Body, first
+from open_token.formats.shared.fields import JsonObject, get_first
 from open_token.jsontools.timestamps import from_epoch, to_utc
 
 _DEEPEST = 64
@@ -19,7 +19,7 @@ class Moment:
     record."""
 
     name: str
-    attributes: Body
+    attributes: JsonObject
     body: Any = None
 
 
@@ -35,10 +35,10 @@ class Span:
     start: int | None
     began: str | None
     ended: str | None
-    attributes: Body
+    attributes: JsonObject
     moments: list[Moment]
     error: str | None = None
-    resource: Body = field(default_factory=dict)
+    resource: JsonObject = field(default_factory=dict)
     children: list["Span"] = field(default_factory=list)
     end: int | None = None
 
@@ -82,7 +82,7 @@ def spans_in(record: Any, place: str) -> Iterator[Span | Log | Odd]:
         yield from _batches(record, place)
 
 
-def _batches(record: Body, place: str) -> Iterator[Span | Log | Odd]:
+def _batches(record: JsonObject, place: str) -> Iterator[Span | Log | Odd]:
     """The spans and log records of OTLP."""
     known = 0
     for names, scopes, items, made in (_SPANS, _LOGS):
@@ -110,26 +110,26 @@ def _in(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _objects(value: Any) -> list[Body]:
+def _objects(value: Any) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _resource(batch: Body) -> Body:
+def _resource(batch: JsonObject) -> JsonObject:
     resource = batch.get("resource")
     return attributes_of(resource.get("attributes")) if isinstance(resource, dict) else {}
 
 
-def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
+def _sent(item: Any, resource: JsonObject, place: str) -> Span | Odd:
     """A span of OTLP: ids are hexadecimal text, times are nanoseconds, as text because of
     JavaScript."""
-    if not isinstance(item, dict) or not _id(first(item, "spanId", "span_id")):
+    if not isinstance(item, dict) or not _id(get_first(item, "spanId", "span_id")):
         return Odd(place, _NO_SPAN)
-    began, start = _time(first(item, "startTimeUnixNano", "start_time_unix_nano"))
-    ended, end = _time(first(item, "endTimeUnixNano", "end_time_unix_nano"))
+    began, start = _time(get_first(item, "startTimeUnixNano", "start_time_unix_nano"))
+    ended, end = _time(get_first(item, "endTimeUnixNano", "end_time_unix_nano"))
     return Span(
-        trace=_id(first(item, "traceId", "trace_id")),
-        id=_id(first(item, "spanId", "span_id")),
-        parent=_id(first(item, "parentSpanId", "parent_span_id")) or None,
+        trace=_id(get_first(item, "traceId", "trace_id")),
+        id=_id(get_first(item, "spanId", "span_id")),
+        parent=_id(get_first(item, "parentSpanId", "parent_span_id")) or None,
         name=str(item.get("name") or ""),
         place=place,
         start=start,
@@ -143,15 +143,15 @@ def _sent(item: Any, resource: Body, place: str) -> Span | Odd:
     )
 
 
-def _printed(item: Body, place: str) -> Span:
+def _printed(item: JsonObject, place: str) -> Span:
     """A span as an SDK or any-agent writes it; ids may be integers that no double can hold."""
     given = item.get("context")
-    context: Body = given if isinstance(given, dict) else {}
+    context: JsonObject = given if isinstance(given, dict) else {}
     parent = item.get("parent")
     above = (
         parent.get("span_id")
         if isinstance(parent, dict)
-        else first(item, "parent_id", "parent_span_id")
+        else get_first(item, "parent_id", "parent_span_id")
     )
     began, start = _time(item.get("start_time"))
     ended, end = _time(item.get("end_time"))
@@ -180,15 +180,15 @@ def _moment(event: Any) -> Moment:
     )
 
 
-def _log(item: Any, _resource: Body, place: str) -> Log | Odd:
+def _log(item: Any, _resource: JsonObject, place: str) -> Log | Odd:
     if not isinstance(item, dict):
         return Odd(place, "a log record that is no object")
     given = attributes_of(item.get("attributes"))
-    name = str(first(item, "eventName", "event_name") or given.get("event.name") or "")
+    name = str(get_first(item, "eventName", "event_name") or given.get("event.name") or "")
     moment = Moment(name, given, value_of(item.get("body")))
     return Log(
-        _id(first(item, "traceId", "trace_id")),
-        _id(first(item, "spanId", "span_id")),
+        _id(get_first(item, "traceId", "trace_id")),
+        _id(get_first(item, "spanId", "span_id")),
         moment,
         place,
     )
@@ -229,17 +229,17 @@ def _time(value: Any) -> tuple[str | None, int | None]:
 def _error(status: Any) -> str | None:
     if not isinstance(status, dict):
         return None
-    code = str(first(status, "code", "status_code")).lower()
+    code = str(get_first(status, "code", "status_code")).lower()
     if code not in ("2", "error", "status_code_error", "statuscode.error"):
         return None
-    return str(first(status, "message", "description") or "the span ended in an error")
+    return str(get_first(status, "message", "description") or "the span ended in an error")
 
 
-def attributes_of(value: Any) -> Body:
+def attributes_of(value: Any) -> JsonObject:
     """Attributes as an object, from pairs of keys and typed values or from an object."""
     if isinstance(value, dict):
         return value
-    made: Body = {}
+    made: JsonObject = {}
     for pair in _listed(value):
         if isinstance(pair, dict) and isinstance(key := pair.get("key"), str):
             made[key] = value_of(pair.get("value"))

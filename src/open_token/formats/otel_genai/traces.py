@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from open_token.formats.otel_genai.attributes import is_talk, kind_of
 from open_token.formats.otel_genai.spans import Log, Odd, Span, spans_in
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import as_text
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
@@ -65,7 +65,7 @@ def _name(made: Traces) -> None:
     for span in made.spans:
         if not made.is_one_run and not is_talk(span) and span.trace not in made.conversation:
             continue
-        named = next((name for key in _NAMES if (name := word(span.attributes.get(key)))), None)
+        named = next((name for key in _NAMES if (name := as_text(span.attributes.get(key)))), None)
         if named:
             made.conversation[span.trace] = named
         else:

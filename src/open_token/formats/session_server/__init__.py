@@ -8,7 +8,7 @@ FORMAT = Format(
     title="Session server (turns, history, patches)",
     checked="described, not seen",
     includes="turns with texts, thoughts, calls, results, cards, plans, answers, compactions, subagents, branches, usage",
-    omits="what the server tells clients beside the turns: files that changed, tasks, sessions that were renamed",
+    omits="server events that are not part of a turn: files that changed, tasks, sessions that were renamed",
     holds_several=True,
     signatures=(
         b'"turn_id"',

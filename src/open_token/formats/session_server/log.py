@@ -1,13 +1,13 @@
-"""Tells a session from its log: the events of the document it began with as they are, then what was
-lived here."""
+"""A session from its log: the imported document verbatim, then the turns of this server."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.open_token.frame import adopt, fault_of, frame_of
-from open_token.formats.session_server.turns import Teller
+from open_token.formats.open_token.frame import add_events, find_event_fault, read_frame
+from open_token.formats.session_server.turns import TurnWriter
+from open_token.formats.shared.fields import JsonObject
 from open_token.model.document import Event, Participant
 from open_token.model.log_events import (
     DocumentImported,
@@ -20,16 +20,15 @@ from open_token.model.patches import Aside
 from open_token.model.session_types import to_builtins
 from open_token.session import ImportedEvent, SessionState, Turn
 
-Body = dict[str, Any]
-_LEFT = {"kind": "abandoned_branch"}
-_NUMBER = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
+_NUMBERED_ID = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
+_IDENTITY_FIELDS = ("kind", "name", "provider", "model", "instance_id")
 
 
-def fold_records(
-    records: Iterable[tuple[str, Any]], draft: Draft
-) -> tuple[SessionState | None, bool]:
-    """The state that the rows of a log come to, and whether it got another title; a row that does
-    not fit is noted."""
+def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[SessionState | None, bool]:
+    """Return the state that the log entries lead to, and whether the session was renamed.
+
+    An entry that does not fit is noted.
+    """
     state: SessionState | None = None
     is_renamed = False
     for place, record in records:
@@ -37,216 +36,222 @@ def fold_records(
             entry: LogEntry = parse_entry(record)
             state = state or SessionState(entry.session_id)
             state.apply(entry)
-            is_renamed |= entry.kind == "session.changed" and "intent" in entry.data["changes"]
+            if entry.kind == "session.changed" and "intent" in entry.data["changes"]:
+                is_renamed = True
         except (LogError, RecursionError):
             draft.note_omission("bad-entry", place, "a row that does not fit the log")
     return state, is_renamed
 
 
-def tell(state: SessionState, draft: Draft, is_renamed: bool = False) -> None:
-    """Tell a session; one that came in as a document has the document's title until somebody gives
-    it another."""
+def add_session(state: SessionState, draft: Draft, is_renamed: bool = False) -> None:
+    """Add a session to the draft.
+
+    One that was imported as a document keeps the title of the document until it is renamed.
+    """
     if state.document is None:
-        _about(state, draft)
-        _lived(state, draft)
+        _read_session(state, draft)
+        _add_turns(state, draft)
         return
-    before = _adopt(state, state.document, draft)
+    imported = _add_document(state, state.document, draft)
     if is_renamed and state.session.intent:
         draft.conversation["title"] = state.session.intent
     if state.annotations or not all(turn.imported for turn in state.turns.values()):
-        inner = Draft(branches=draft.branches, subagents=draft.subagents)
-        _lived(state, inner)
-        _join(state, inner, draft, before)
+        continuation = Draft(branches=draft.branches, subagents=draft.subagents)
+        _add_turns(state, continuation)
+        _append_continuation(state, continuation, draft, imported)
 
 
-def _about(state: SessionState, draft: Draft) -> None:
-    session, told = state.session, draft.conversation
-    told["id"] = state.session_id
+def _read_session(state: SessionState, draft: Draft) -> None:
+    session = state.session
+    draft.conversation["id"] = state.session_id
     if session.intent:
-        told["title"] = session.intent
+        draft.conversation["title"] = session.intent
     if session.created_at:
-        told["started_at"] = session.created_at
+        draft.conversation["started_at"] = session.created_at
 
 
-def _lived(state: SessionState, draft: Draft) -> None:
-    """The turns of this server, and what happened between them."""
-    active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
-    lived = [
-        (place, turn.facts.id, _told(turn))
-        for place, turn in enumerate(state.turns.values())
-        if not turn.imported
-    ]
-    beside = [
-        (aside.turns - 0.5, aside.anchor, _aside(aside.at, aside.data))
-        for aside in state.annotations
-    ]
-    told = sorted([*lived, *beside], key=lambda item: item[0])
+def _list_active_turns(state: SessionState) -> set[str | None]:
+    """Return the ids of the turns on the active branch, and None for what is on no turn."""
+    return {None, *(turn.facts.id for turn in state.path)}
+
+
+def _add_turns(state: SessionState, draft: Draft) -> None:
+    """Add the turns of this server, and what happened between them."""
+    active = _list_active_turns(state)
+    items: list[tuple[float, str | None, JsonObject]] = []
+    for number, turn in enumerate(state.turns.values()):
+        if turn.imported:
+            continue
+        if draft.branches != "all" and turn.facts.id not in active:
+            draft.note_omission(
+                "abandoned-branch",
+                f"turn {number + 1}",
+                "a turn of an abandoned branch; branches=all exports it",
+            )
+        items.append((number, turn.facts.id, _build_turn(turn)))
+    for aside in state.annotations:
+        # Asides come between turns.
+        items.append((aside.turns - 0.5, aside.anchor, _build_aside(aside.at, aside.data)))
+    items.sort(key=lambda item: item[0])
     if draft.branches != "all":
-        for place, name, _ in lived:
-            if name not in active:
-                draft.note_omission(
-                    "abandoned-branch",
-                    f"turn {place + 1}",
-                    "a turn that was left; branches=all exports it",
-                )
-        told = [item for item in told if item[1] in active]
-    left = {place for place, (_, anchor, _) in enumerate(told) if anchor not in active}
-    Teller(draft, [body for _, _, body in told], left).tell()
+        items = [item for item in items if item[1] in active]
+    abandoned = {number for number, item in enumerate(items) if item[1] not in active}
+    TurnWriter(draft, [body for _, _, body in items], abandoned).add_all()
 
 
-def _told(turn: Turn) -> Body:
-    """A turn, and when the results of its calls came."""
-    body: Body = to_builtins(turn.snapshot())
-    ends = [calling.ended_at for calling in turn.calls.values()]
-    calls = [
-        {**call, "finished_at": end} for call, end in zip(body["tool_calls"], ends, strict=True)
-    ]
-    return {**body, "tool_calls": calls}
+def _build_turn(turn: Turn) -> JsonObject:
+    """Return a turn with the times of its results."""
+    body: JsonObject = to_builtins(turn.snapshot())
+    times = [calling.ended_at for calling in turn.calls.values()]
+    calls = zip(body["tool_calls"], times, strict=True)
+    return {**body, "tool_calls": [{**call, "finished_at": time} for call, time in calls]}
 
 
-def _aside(at: str, data: Body) -> Aside:
-    made = Aside(data)
-    made.at = at
-    return made
+def _build_aside(at: str, data: JsonObject) -> Aside:
+    aside = Aside(data)
+    aside.at = at
+    return aside
 
 
-def _adopt(state: SessionState, document: DocumentImported, draft: Draft) -> list[Body]:
-    """The document as it came, but for what was left since; gives the events."""
+def _add_document(state: SessionState, document: DocumentImported, draft: Draft) -> list[JsonObject]:
+    """Add the imported document, without what was abandoned since; return its events."""
     draft.is_export = True
-    cast(Body, draft.conversation).clear()
-    frame_of(dump_event_data(document), draft, "document.")
-    active: set[str | None] = {None, *(turn.facts.id for turn in state.path)}
-    kept = [(item.event, item.anchor in active) for item in _sound(state.imported_events, draft)]
+    cast(JsonObject, draft.conversation).clear()
+    read_frame(dump_event_data(document), draft, "document.")
+    active = _list_active_turns(state)
+    items = [(item.event, item.anchor in active) for item in _select_valid(state.imported_events, draft)]
     if draft.branches == "all":
-        events = list(_wrapped(kept))
+        events = list(_wrap_abandoned(items))
     else:
-        events = [event for event, is_active in kept if is_active]
-        for event, is_active in kept:
+        events = [event for event, is_active in items if is_active]
+        for event, is_active in items:
             if not is_active:
                 draft.note_omission(
                     "abandoned-branch",
                     event["id"],
-                    "an event that was left; branches=all exports it",
+                    "an event of an abandoned branch; branches=all exports it",
                 )
-    adopt((("", event) for event in events), draft)
+    add_events((("", event) for event in events), draft)
     return events
 
 
-def _sound(kept: list[ImportedEvent], draft: Draft) -> Iterator[ImportedEvent]:
-    """The events that can be worked on."""
-    known: set[str] = set()
-    for place, item in enumerate(kept, 1):
-        if fault := fault_of(item.event, known):
-            draft.note_omission("bad-event", f"event {place}", fault)
+def _select_valid(items: list[ImportedEvent], draft: Draft) -> Iterator[ImportedEvent]:
+    """Yield the events that can be processed, and note the others."""
+    known_ids: set[str] = set()
+    for number, item in enumerate(items, 1):
+        fault = find_event_fault(item.event, known_ids)
+        if fault:
+            draft.note_omission("bad-event", f"event {number}", fault)
         else:
-            known.add(item.event["id"])
+            known_ids.add(item.event["id"])
             yield item
 
 
-def _wrapped(kept: list[tuple[Body, bool]]) -> Iterator[Body]:
-    """The events, with those that were left in spans of their own."""
-    number, span = (
-        _highest("evt_", [event for event, _ in kept]),
-        _highest("span_", [event for event, _ in kept]),
-    )
-    around: Body | None = None
-    for event, is_active in [*kept, ({}, True)]:
-        if is_active == (around is None):
-            if event:
-                yield event if is_active else _inside(event, around)
-            continue
-        number += 1
-        if around is None:
-            span += 1
-            around = {"span_id": f"span_{span:06d}"}
+def _wrap_abandoned(items: list[tuple[JsonObject, bool]]) -> Iterator[JsonObject]:
+    """Yield the events; consecutive abandoned ones are wrapped in a span."""
+    events = [event for event, _ in items]
+    number = _find_highest("evt_", events)
+    span_number = _find_highest("span_", events)
+    links: JsonObject | None = None
+    actor = ""
+    for event, is_active in items:
+        if is_active and links is not None:
+            number += 1
+            yield _build_span_event("span_end", number, actor, {}, links)
+            links = None
+        elif not is_active and links is None:
+            number += 1
+            span_number += 1
+            links = {"span_id": f"span_{span_number:06d}"}
             actor = event["actor_id"]
-            yield _bound("span_start", number, actor, dict(_LEFT), around)
-            yield _inside(event, around)
-        else:
-            yield _bound("span_end", number, actor, {}, around)
-            around = None
-            if event:
-                yield event
+            data = {"kind": "abandoned_branch"}
+            yield _build_span_event("span_start", number, actor, data, links)
+        yield _set_span(event, links)
+    if links is not None:
+        yield _build_span_event("span_end", number + 1, actor, {}, links)
 
 
-def _inside(event: Body, around: Body | None) -> Body:
+def _set_span(event: JsonObject, span_links: JsonObject | None) -> JsonObject:
     links = event.get("links", {})
-    return (
-        event if around is None or "span_id" in links else {**event, "links": {**links, **around}}
-    )
+    if span_links is None or "span_id" in links:
+        return event
+    return {**event, "links": {**links, **span_links}}
 
 
-def _bound(kind: str, number: int, actor: str, data: Body, links: Body) -> Body:
-    about = {
+def _build_span_event(
+    kind: str, number: int, actor: str, data: JsonObject, links: JsonObject
+) -> JsonObject:
+    return {
         "id": f"evt_{number:06d}",
         "seq": 0,
         "type": kind,
         "actor_id": actor,
         "visibility": "metadata",
+        "content": {"mime": "application/json", "data": data},
+        "links": links,
     }
-    return {**about, "content": {"mime": "application/json", "data": data}, "links": links}
 
 
-def _join(state: SessionState, inner: Draft, draft: Draft, before: list[Body]) -> None:
-    """What was lived here behind the document, with numbers that go on from its own."""
-    record = inner.finish(lambda: "")
-    people = _people(record.participants, draft.participants)
-    by_kind = {kind: _highest(kind, before) for kind in ("evt_", "call_", "span_")}
+def _append_continuation(
+    state: SessionState, continuation: Draft, draft: Draft, imported: list[JsonObject]
+) -> None:
+    """Add the turns of this server after the document, with ids that continue its own."""
+    record = continuation.finish(lambda: "")
+    actors = _merge_participants(record.participants, draft.participants)
+    offsets = {prefix: _find_highest(prefix, imported) for prefix in ("evt_", "call_", "span_")}
     for event in record.events:
-        draft.add_event(_shifted(event, by_kind, people))
-    draft.exported_at, draft.integrity = state.session.updated_at, None
+        draft.add_event(_renumber_event(event, offsets, actors))
+    draft.exported_at = state.session.updated_at
+    draft.integrity = None
     draft.conversation["id"] = state.session_id
     if record.conversation.get("internal_availability") == "available":
         draft.conversation["internal_availability"] = "available"
 
 
-def _people(new: list[Participant], known: list[Participant]) -> dict[str, str]:
-    """Who is who: participants of the document, and those who came later."""
-    names = {_who(person): person["actor_id"] for person in reversed(known)}
-    number = _highest("act_", [cast(Body, person) for person in known], "actor_id")
-    found: dict[str, str] = {}
+def _merge_participants(new: list[Participant], known: list[Participant]) -> dict[str, str]:
+    """Add participants that the document lacks; return the actor_id of each new one in it."""
+    actor_ids = {_get_identity(person): person["actor_id"] for person in reversed(known)}
+    number = _find_highest("act_", [cast(JsonObject, person) for person in known], "actor_id")
+    merged: dict[str, str] = {}
     for person in new:
-        if (same := names.get(_who(person))) is None:
+        actor_id = actor_ids.get(_get_identity(person))
+        if actor_id is None:
             number += 1
-            same = f"act_{number:03d}"
-            known.append(cast(Participant, {**person, "actor_id": same}))
-        found[person["actor_id"]] = same
-    return found
+            actor_id = f"act_{number:03d}"
+            known.append(cast(Participant, {**person, "actor_id": actor_id}))
+        merged[person["actor_id"]] = actor_id
+    return merged
 
 
-def _who(person: Participant) -> tuple[str | None, ...]:
-    return tuple(
-        cast(Body, person).get(name)
-        for name in ("kind", "name", "provider", "model", "instance_id")
-    )
+def _get_identity(person: Participant) -> tuple[str | None, ...]:
+    return tuple(cast(JsonObject, person).get(name) for name in _IDENTITY_FIELDS)
 
 
-def _highest(kind: str, values: list[Body], field: str = "id") -> int:
-    """The highest number of a kind among ids and links."""
-    numbers = [0]
+def _find_highest(prefix: str, values: list[JsonObject], field: str = "id") -> int:
+    """Return the highest number with a prefix among ids and links."""
+    highest = 0
     for value in values:
         links = value.get("links", {})
         for name in (value.get(field), links.get("call_id"), links.get("span_id")):
-            if (
-                isinstance(name, str)
-                and name.startswith(kind)
-                and (found := _NUMBER.fullmatch(name))
-            ):
-                numbers.append(int(found[1]))
-    return max(numbers)
+            if not isinstance(name, str) or not name.startswith(prefix):
+                continue
+            match = _NUMBERED_ID.fullmatch(name)
+            if match:
+                highest = max(highest, int(match[1]))
+    return highest
 
 
-def _shifted(event: Event, by_kind: dict[str, int], people: dict[str, str]) -> Event:
-    made = cast(
-        Body, {**event, "id": _moved(event["id"], by_kind), "actor_id": people[event["actor_id"]]}
-    )
+def _renumber_event(event: Event, offsets: dict[str, int], actors: dict[str, str]) -> Event:
+    renumbered = cast(JsonObject, dict(event))
+    renumbered["id"] = _renumber(event["id"], offsets)
+    renumbered["actor_id"] = actors[event["actor_id"]]
     if "links" in event:
-        made["links"] = {
-            name: _moved(str(value), by_kind) for name, value in event["links"].items()
+        renumbered["links"] = {
+            name: _renumber(str(value), offsets) for name, value in event["links"].items()
         }
-    return cast(Event, made)
+    return cast(Event, renumbered)
 
 
-def _moved(name: str, by_kind: dict[str, int]) -> str:
-    kind, _, number = name.partition("_")
-    return f"{kind}_{int(number) + by_kind[kind + '_']:06d}"
+def _renumber(name: str, offsets: dict[str, int]) -> str:
+    prefix, _, number = name.partition("_")
+    return f"{prefix}_{int(number) + offsets[prefix + '_']:06d}"

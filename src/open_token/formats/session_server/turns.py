@@ -1,21 +1,28 @@
-"""Tells turns of a session server: blocks, calls, results, and what subagents did where they were
-called."""
+"""Turns of a session server as events: blocks, calls, results, and subagents in their calls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.messages import Body, Said, Text, first, output_of, parts_of
-from open_token.formats.shared.model_message import counts
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.repeated_history import units
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_dicts,
+    as_text,
+    get_first,
+    parse_arguments,
+    pick_fields,
+)
+from open_token.formats.shared.messages import Message, TextPart, parse_parts, unpack_output
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
+from open_token.formats.shared.repeated_history import split_message
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Role, Usage, Visibility
 from open_token.model.patches import Aside
 
-_COMPACTION = (
+_COMPACTION_FIELDS = (
     "compaction_id",
     "archived_count",
     "tokens_before",
@@ -23,12 +30,19 @@ _COMPACTION = (
     "saved_ratio",
     "trigger",
 )
-_DEEPEST = 32
+_MAX_DEPTH = 32
+_USAGE_FIELDS = (
+    "input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+)
 
 
 @dataclass(slots=True)
 class _Loop:
-    """The loop that turns belong to: the root, or a subagent with its span."""
+    """The agent loop that turns belong to: the root, or a subagent with its span."""
 
     span: str | None = None
     user: str | None = None
@@ -38,102 +52,109 @@ class _Loop:
 
 @dataclass(slots=True)
 class _Turn:
-    """One turn on its way."""
+    """One turn that is being added."""
 
-    body: Body
+    body: JsonObject
     loop: _Loop
     place: str
     actor: str
     ts: str | None
     usage: Usage | None = None
     event: Event | None = None
-    calls: dict[str, Body] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
-    """The calls that were told."""
-    done: set[str] = field(default_factory=set)
-    """The calls whose result was told."""
+    calls: dict[str, JsonObject] = field(default_factory=dict)
+    added_calls: set[str] = field(default_factory=set)
+    answered_calls: set[str] = field(default_factory=set)
 
-    def spent(self) -> Usage | None:
-        spent, self.usage = self.usage, None
-        return spent
+    def take_usage(self) -> Usage | None:
+        usage = self.usage
+        self.usage = None
+        return usage
 
 
-class Teller:
-    """Tells the turns of a session in order; those of a subagent stand inside the call that started
-    it."""
+class TurnWriter:
+    """Adds the turns of a session in order; those of a subagent go into the call that started it.
 
-    def __init__(self, draft: Draft, turns: list[Body], left: set[int] | None = None) -> None:
+    `abandoned` holds the positions of turns on abandoned branches.
+    """
+
+    def __init__(
+        self, draft: Draft, turns: list[JsonObject], abandoned: set[int] | None = None
+    ) -> None:
         self._draft = draft
         self._turns = turns
-        self._left = left or set()
-        self._inside: dict[str, list[int]] = {}
+        self._abandoned = abandoned or set()
         self._done: set[int] = set()
         self._models: dict[str, str] = {}
+        self._answers: dict[str, int] = {}
+        """The turn in which the person answers a call."""
+        self._subagent_turns: dict[str, list[int]] = {}
+        """The turns of the subagent that a call started."""
+        call_ids = {as_text(call.get("id")) for turn in turns for call in _list_calls(turn)}
         for number, turn in enumerate(turns):
-            if model := word(turn.get("model")):
+            model = as_text(turn.get("model"))
+            if model:
                 self._models.setdefault(str(turn.get("loop_id")), model)
-            if call := word(turn.get("parent_fork_tool_call_id")):
-                self._inside.setdefault(call, []).append(number)
-        known = {word(call.get("id")) for turn in turns for call in _calls(turn)}
-        self._inside = {call: numbers for call, numbers in self._inside.items() if call in known}
-        self._nested = {number for numbers in self._inside.values() for number in numbers}
-        self._answers = {
-            call: number for number, turn in enumerate(turns) for call in _answered_by(turn)
-        }
+            call_id = as_text(turn.get("parent_fork_tool_call_id"))
+            if call_id and call_id in call_ids:
+                self._subagent_turns.setdefault(call_id, []).append(number)
+            for answered in _list_answered_calls(turn):
+                self._answers[answered] = number
+        self._nested = {number for numbers in self._subagent_turns.values() for number in numbers}
         self._loops: dict[str, _Loop] = {}
-        self._first_left: int | None = None
+        self._branch_start: int | None = None
 
-    def tell(self) -> None:
-        """Tell everything."""
+    def add_all(self) -> None:
+        """Add all turns."""
         root = _Loop()
         for number, turn in enumerate(self._turns):
             if number in self._nested or number in self._done:
                 continue
-            self._branch(number)
-            self._tell(number, self._loop_of(turn, root))
+            self._switch_branch(number)
+            self._add_turn(number, self._get_loop(turn, root))
         for number, turn in enumerate(self._turns):
-            if number not in self._done:  # a circle of subagents
-                self._tell(number, self._loop_of(turn, root))
-        self._branch(None)
+            if number not in self._done:  # a cycle of subagents
+                self._add_turn(number, self._get_loop(turn, root))
+        self._switch_branch(None)
 
-    def _branch(self, number: int | None) -> None:
-        """Turns that were left make a branch with those beside them."""
-        is_left = number is not None and number in self._left
-        if is_left and self._first_left is None:
-            self._first_left = self._draft.count
-        elif not is_left and self._first_left is not None:
+    def _switch_branch(self, number: int | None) -> None:
+        """Begin or end a branch: consecutive abandoned turns are one."""
+        is_abandoned = number is not None and number in self._abandoned
+        if is_abandoned and self._branch_start is None:
+            self._branch_start = self._draft.count
+        elif not is_abandoned and self._branch_start is not None:
             actor = self._draft.get_actor("model", "assistant")
-            self._draft.drop_branch(
-                self._first_left, self._draft.count, {"kind": "abandoned_branch"}, actor
-            )
-            self._first_left = None
+            data = {"kind": "abandoned_branch"}
+            self._draft.drop_branch(self._branch_start, self._draft.count, data, actor)
+            self._branch_start = None
 
-    def _loop_of(self, turn: Body, root: _Loop) -> _Loop:
-        """A loop that no call in the session started has a span of its own."""
-        name = word(turn.get("loop_id")) or "root"
+    def _get_loop(self, turn: JsonObject, root: _Loop) -> _Loop:
+        """Return the loop of a turn; one that no known call started gets a span of its own."""
+        name = as_text(turn.get("loop_id")) or "root"
         if name == "root":
             return root
         if name not in self._loops:
-            call = word(turn.get("parent_fork_tool_call_id"))
-            self._loops[name] = self._begin(name, call, root, to_utc(turn.get("started_at")), None)
+            call_id = as_text(turn.get("parent_fork_tool_call_id"))
+            ts = to_utc(turn.get("started_at"))
+            self._loops[name] = self._start_loop(name, call_id, root, ts, None)
         return self._loops[name]
 
-    def _begin(
-        self, name: str, call: str | None, outer: _Loop, ts: str | None, user: str | None
+    def _start_loop(
+        self, name: str, call_id: str | None, outer: _Loop, ts: str | None, user: str | None
     ) -> _Loop:
-        made = _Loop(
-            outer.span, user or self._draft.get_actor("model", outer.name), name, outer.depth + 1
-        )
+        user = user or self._draft.get_actor("model", outer.name)
+        loop = _Loop(outer.span, user, name, outer.depth + 1)
         if self._draft.subagents == "none":
-            return made
-        data: Body = {"kind": "subagent", "name": name}
-        data |= {"parent_span": outer.span} if outer.span else {}
-        data |= {"reference": name} if self._draft.subagents == "reference" else {}
-        actor = self._model(name, self._models.get(name))
-        made.span = self._draft.start_span(data, actor, ts=ts, call=call)
-        return made
+            return loop
+        data: JsonObject = {"kind": "subagent", "name": name}
+        if outer.span:
+            data["parent_span"] = outer.span
+        if self._draft.subagents == "reference":
+            data["reference"] = name
+        actor = self._get_model_actor(name, self._models.get(name))
+        loop.span = self._draft.start_span(data, actor, ts=ts, call=call_id)
+        return loop
 
-    def _tell(self, number: int, loop: _Loop) -> None:
+    def _add_turn(self, number: int, loop: _Loop) -> None:
         self._done.add(number)
         body = self._turns[number]
         if isinstance(body, Aside):
@@ -145,298 +166,292 @@ class Teller:
                 "subagent", place, f"what a subagent did (subagents={self._draft.subagents})"
             )
             return
-        turn = self._begun(body, loop, place)
+        turn = self._create_turn(body, loop, place)
         if body.get("kind") == "compaction":
-            self._compaction(turn)
+            self._add_compaction(turn)
             return
         if body.get("kind") not in (None, "message"):
             self._draft.note_omission(
-                "unknown-record", place, f"turn {name_of(body.get('kind'))}, told as a message"
+                "unknown-record",
+                place,
+                f"turn {format_kind(body.get('kind'))}, exported as a message",
             )
         blocks = body.get("blocks")
         for block in blocks if isinstance(blocks, list) else ():
-            self._block(block, turn)
-        self._uses(turn)
-        for native, call in turn.calls.items():
-            self._result(native, call, turn)
-        self._finish(turn)
+            self._add_block(block, turn)
+        self._add_remaining_calls(turn)
+        for call_id, call in turn.calls.items():
+            self._add_result(call_id, call, turn)
+        self._add_turn_facts(turn)
 
-    def _begun(self, body: Body, loop: _Loop, place: str) -> _Turn:
-        role, model = body.get("role"), word(body.get("model"))
+    def _create_turn(self, body: JsonObject, loop: _Loop, place: str) -> _Turn:
+        role = body.get("role")
         if role == "user":
             actor = loop.user or self._draft.get_actor("human", "user")
         elif role == "system":
             actor = self._draft.get_actor("system", "system")
         else:
-            actor = self._model(loop.name, model)
+            actor = self._get_model_actor(loop.name, as_text(body.get("model")))
         turn = _Turn(body, loop, place, actor, to_utc(body.get("started_at")))
         if turn.ts:
             self._draft.conversation.setdefault("started_at", turn.ts)
-        turn.usage = _usage(body.get("usage"))
-        turn.calls = {
-            word(call.get("id")) or f"{place}, call {n}": call
-            for n, call in enumerate(_calls(body), 1)
-        }
+        turn.usage = _parse_usage(body.get("usage"))
+        for number, call in enumerate(_list_calls(body), 1):
+            call_id = as_text(call.get("id")) or f"{place}, call {number}"
+            turn.calls[call_id] = call
         return turn
 
-    def _model(self, name: str, model: str | None) -> str:
-        provider = provider_of(model)
+    def _get_model_actor(self, name: str, model: str | None) -> str:
+        provider = identify_provider(model)
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.get_actor("model", name, provider=provider, model=model)
 
-    def _compaction(self, turn: _Turn) -> None:
-        data: Body = {"kind": "compaction", **kept(turn.body, *_COMPACTION)}
-        if summary := first(turn.body, "summary_full", "summary_preview"):
+    def _add_compaction(self, turn: _Turn) -> None:
+        data: JsonObject = {"kind": "compaction", **pick_fields(turn.body, *_COMPACTION_FIELDS)}
+        summary = get_first(turn.body, "summary_full", "summary_preview")
+        if summary:
             data["summary"] = summary
         self._draft.add_annotation(
-            data, actor=turn.actor, ts=turn.ts, span=turn.loop.span, usage=turn.spent()
+            data, actor=turn.actor, ts=turn.ts, span=turn.loop.span, usage=turn.take_usage()
         )
 
-    def _block(self, block: Any, turn: _Turn) -> None:
+    def _add_block(self, block: Any, turn: _Turn) -> None:
         kind = block.get("type") if isinstance(block, dict) else None
-        tell = _BLOCKS.get(kind) if isinstance(kind, str) else None
-        if tell is None:
-            self._draft.note_omission("unknown-block", turn.place, f"block {name_of(kind)}")
+        add = _BLOCK_HANDLERS.get(kind) if isinstance(kind, str) else None
+        if add is None:
+            self._draft.note_omission("unknown-block", turn.place, f"block {format_kind(kind)}")
         else:
-            tell(self, block, turn)
+            add(self, block, turn)
 
-    def text(self, block: Body, turn: _Turn) -> None:
-        """Words; a person may have sent pictures and files with them."""
+    def add_text(self, block: JsonObject, turn: _Turn) -> None:
+        """Add a text; a person may have sent images and files with it."""
         role = turn.body.get("role")
-        told = cast(Role, role if role in ("user", "system", "assistant") else "assistant")
-        inner: Visibility | None = (
-            "internal" if told == "system" or (told == "user" and turn.loop.user) else None
-        )
+        if role not in ("user", "system", "assistant"):
+            role = "assistant"
+        visibility: Visibility | None = None
+        if role == "system" or (role == "user" and turn.loop.user):
+            visibility = "internal"
         content = block.get("content")
-        message = Said("user", [])
-        message.parts = parts_of("" if content is None else content, message.odd)
-        for kind in message.odd:
+        message = Message("user", [])
+        message.parts = parse_parts("" if content is None else content, message.unknown_kinds)
+        for kind in message.unknown_kinds:
             self._draft.note_omission(
-                "unknown-part", turn.place, f"part {name_of(kind)}, kept as it is"
+                "unknown-part", turn.place, f"part {format_kind(kind)}, kept as it is"
             )
-        for _, part in units(message):
-            words = part.content if isinstance(part, Text) else [part._asdict()]
-            if words == "" and told == "assistant":
+        for _, part in split_message(message):
+            content = part.content if isinstance(part, TextPart) else [part._asdict()]
+            if content == "" and role == "assistant":
                 continue
-            spent = turn.spent() if told == "assistant" else None
             turn.event = self._draft.add_message(
-                told,
-                words,
+                cast(Role, role),
+                content,
                 turn.actor,
                 ts=turn.ts,
-                visibility=inner,
+                visibility=visibility,
                 span=turn.loop.span,
-                usage=spent,
+                usage=turn.take_usage() if role == "assistant" else None,
             )
 
-    def thinking(self, block: Body, turn: _Turn) -> None:
-        words = word(block.get("content"))
-        if words is None:
+    def add_thinking(self, block: JsonObject, turn: _Turn) -> None:
+        """Add reasoning."""
+        text = as_text(block.get("content"))
+        if text is None:
             self._draft.note_omission("empty-reasoning", turn.place, "reasoning without words")
         else:
-            self._draft.add_reasoning(words, turn.actor, ts=turn.ts, span=turn.loop.span)
+            self._draft.add_reasoning(text, turn.actor, ts=turn.ts, span=turn.loop.span)
 
-    def tool_use(self, block: Body, turn: _Turn) -> None:
+    def add_tool_use(self, block: JsonObject, turn: _Turn) -> None:
+        """Add a call."""
         content = block.get("content")
-        held = content if isinstance(content, dict) else {}
-        native = word(block.get("tool_call_id")) or word(held.get("id")) or f"{turn.place}, block"
-        call = {**held, **kept(block, "tool_name", "display_name"), **turn.calls.get(native, {})}
-        self._use(native, call, turn)
+        if not isinstance(content, dict):
+            content = {}
+        call_id = as_text(block.get("tool_call_id")) or as_text(content.get("id"))
+        call_id = call_id or f"{turn.place}, block"
+        names = pick_fields(block, "tool_name", "display_name")
+        self._add_call(call_id, content | names | turn.calls.get(call_id, {}), turn)
 
-    def tool_result(self, block: Body, turn: _Turn) -> None:
-        """Calls that were made together are all told before the first result."""
+    def add_tool_result(self, block: JsonObject, turn: _Turn) -> None:
+        """Add a result; calls that were made together all come before the first result."""
         content = block.get("content")
-        held = content if isinstance(content, dict) and "result" in content else {"result": content}
-        native = word(block.get("tool_call_id")) or word(held.get("tool_call_id"))
-        self._uses(turn)
-        known = turn.calls.get(native or "", {})
-        self._result(native, {**kept(block, "tool_name"), **known, **held}, turn)
+        if not isinstance(content, dict) or "result" not in content:
+            content = {"result": content}
+        call_id = as_text(block.get("tool_call_id")) or as_text(content.get("tool_call_id"))
+        self._add_remaining_calls(turn)
+        known = turn.calls.get(call_id or "", {})
+        self._add_result(call_id, pick_fields(block, "tool_name") | known | content, turn)
 
-    def _uses(self, turn: _Turn) -> None:
-        """The calls that have no block of their own."""
-        if len(turn.told) < len(turn.calls):
-            for native, call in turn.calls.items():
-                self._use(native, call, turn)
+    def _add_remaining_calls(self, turn: _Turn) -> None:
+        """Add the calls that have no block of their own."""
+        if len(turn.added_calls) < len(turn.calls):
+            for call_id, call in turn.calls.items():
+                self._add_call(call_id, call, turn)
 
-    def _use(self, native: str, call: Body, turn: _Turn) -> None:
-        if native in turn.told:
+    def _add_call(self, call_id: str, call: JsonObject, turn: _Turn) -> None:
+        if call_id in turn.added_calls:
             return
-        turn.told.add(native)
-        before = self._draft.count
+        turn.added_calls.add(call_id)
+        count = self._draft.count
         self._draft.add_tool_call(
-            native,
-            word(call.get("tool_name")) or "tool",
-            arguments(call.get("arguments")),
+            call_id,
+            as_text(call.get("tool_name")) or "tool",
+            parse_arguments(call.get("arguments")),
             turn.actor,
             ts=turn.ts,
             span=turn.loop.span,
             usage=turn.usage,
             group=turn.place,
-            extra=kept(call, "display_name") or None,
+            extra=pick_fields(call, "display_name") or None,
         )
-        if self._draft.count > before:
+        if self._draft.count > count:
             turn.usage = None
             turn.event = None
 
-    def _result(self, native: str | None, call: Body, turn: _Turn) -> None:
-        if native is not None and native in turn.done:
+    def _add_result(self, call_id: str | None, call: JsonObject, turn: _Turn) -> None:
+        if call_id is not None and call_id in turn.answered_calls:
             return
-        turn.done.add(native or "")
-        self._subagent(native, turn)
-        status, result = call.get("status"), call.get("result")
+        turn.answered_calls.add(call_id or "")
+        self._add_subagent(call_id, turn)
+        status = call.get("status")
+        result = call.get("result")
         if result is None and status not in ("done", "error"):
             if status in ("cancelled", "awaiting_answer"):
-                data = {"kind": "call_status", "status": status, "native_call_id": native}
-                data |= kept(call, "pending_question_ref")
-                self._draft.add_annotation(
-                    data | kept(call, "pending_question_ref"),
-                    actor=turn.actor,
-                    ts=turn.ts,
-                    span=turn.loop.span,
-                )
+                data = {"kind": "call_status", "status": status, "native_call_id": call_id}
+                data |= pick_fields(call, "pending_question_ref")
+                self._draft.add_annotation(data, actor=turn.actor, ts=turn.ts, span=turn.loop.span)
             return
-        facts = kept(call, "duration_ms", "pending_question_ref") | (
-            {"is_error": True} if status == "error" else {}
-        )
+        facts = pick_fields(call, "duration_ms", "pending_question_ref")
+        if status == "error":
+            facts["is_error"] = True
         if isinstance(result, dict) and "_meta" in result:
             facts["_meta"] = result["_meta"]
             result = {name: value for name, value in result.items() if name != "_meta"}
-        tool = word(call.get("tool_name"))
-        self._answer_to(native)
-        ts = to_utc(call.get("finished_at"))
+        self._add_user_answer(call_id)
         self._draft.add_tool_result(
-            native, output_of(result), ts=ts, span=turn.loop.span, tool=tool, facts=facts or None
+            call_id,
+            unpack_output(result),
+            ts=to_utc(call.get("finished_at")),
+            span=turn.loop.span,
+            tool=as_text(call.get("tool_name")),
+            facts=facts or None,
         )
 
-    def _answer_to(self, native: str | None) -> None:
-        """What the person answered to a call stands before the result that came of it."""
-        number = self._answers.get(native or "")
-        is_beside = number is not None and (number in self._left) == (self._first_left is not None)
-        if (
-            number is not None
-            and is_beside
-            and number not in self._done
-            and number not in self._nested
-        ):
-            self._tell(number, _Loop())
-
-    def _subagent(self, native: str | None, turn: _Turn) -> None:
-        """What the call's subagent did, between the call and its result."""
-        inside = [
-            number for number in self._inside.get(native or "", ()) if number not in self._done
-        ]
-        if not inside or turn.loop.depth >= _DEEPEST:
+    def _add_user_answer(self, call_id: str | None) -> None:
+        """Add the person's answer to a call before the result that it led to."""
+        number = self._answers.get(call_id or "")
+        if number is None or number in self._done or number in self._nested:
             return
-        begin = self._turns[inside[0]]
-        name = word(begin.get("loop_id")) or "subagent"
-        loop = self._begin(name, native, turn.loop, to_utc(begin.get("started_at")), turn.actor)
-        for number in inside:
-            self._tell(number, loop)
-        if loop.span is not None and loop.span != turn.loop.span:
-            self._draft.end_span(loop.span, call=native)
+        is_in_branch = self._branch_start is not None
+        if (number in self._abandoned) == is_in_branch:
+            self._add_turn(number, _Loop())
 
-    def answer(self, block: Body, turn: _Turn) -> None:
-        """What a person chose or wrote when the agent asked."""
+    def _add_subagent(self, call_id: str | None, turn: _Turn) -> None:
+        """Add the turns of the subagent of a call, between the call and its result."""
+        numbers = [
+            number
+            for number in self._subagent_turns.get(call_id or "", ())
+            if number not in self._done
+        ]
+        if not numbers or turn.loop.depth >= _MAX_DEPTH:
+            return
+        first = self._turns[numbers[0]]
+        name = as_text(first.get("loop_id")) or "subagent"
+        ts = to_utc(first.get("started_at"))
+        loop = self._start_loop(name, call_id, turn.loop, ts, turn.actor)
+        for number in numbers:
+            self._add_turn(number, loop)
+        if loop.span is not None and loop.span != turn.loop.span:
+            self._draft.end_span(loop.span, call=call_id)
+
+    def add_answer(self, block: JsonObject, turn: _Turn) -> None:
+        """Add what a person chose or wrote when the agent asked."""
         content = block.get("content")
-        held = content if isinstance(content, dict) else {"answers": content}
-        blocks = [{"type": "ask_user_answer", **held}]
+        if not isinstance(content, dict):
+            content = {"answers": content}
+        blocks = [{"type": "ask_user_answer", **content}]
         turn.event = self._draft.add_message(
             "user", blocks, turn.actor, ts=turn.ts, span=turn.loop.span
         )
 
-    def beside(self, block: Body, turn: _Turn) -> None:
-        """What the person is shown beside the talk."""
-        content, native = block.get("content"), word(block.get("tool_call_id"))
-        if (
-            native
-            and native in turn.calls
-            and turn.calls[native].get("status") in ("done", "error")
-        ):
-            self._uses(turn)
-            self._result(native, turn.calls[native], turn)
-        data: Body = {"kind": block["type"]}
+    def add_interface_block(self, block: JsonObject, turn: _Turn) -> None:
+        """Add what the user interface shows next to the messages."""
+        content = block.get("content")
+        call_id = as_text(block.get("tool_call_id"))
+        call = turn.calls.get(call_id) if call_id else None
+        if call is not None and call.get("status") in ("done", "error"):
+            self._add_remaining_calls(turn)
+            self._add_result(call_id, call, turn)
+        data: JsonObject = {"kind": block["type"]}
         if isinstance(content, dict):
             data |= {name: value for name, value in content.items() if name != "kind"}
         elif content is not None:
             data["text"] = content
-        data |= kept({"native_call_id": block.get("tool_call_id")}, "native_call_id")
+        if block.get("tool_call_id") is not None:
+            data["native_call_id"] = block["tool_call_id"]
         self._draft.add_annotation(data, actor=turn.actor, ts=turn.ts, span=turn.loop.span)
 
-    def notice(self, block: Body, turn: _Turn) -> None:
+    def add_notice(self, block: JsonObject, turn: _Turn) -> None:
+        """Add a notification of the system."""
         data = {"kind": "notice", "text": block.get("content")}
         self._draft.add_annotation(data, ts=turn.ts, span=turn.loop.span)
 
-    def _finish(self, turn: _Turn) -> None:
-        body, where = turn.body, {"actor": turn.actor, "ts": turn.ts, "span": turn.loop.span}
-        if turn.usage and any(turn.usage.values()):
-            self._draft.add_annotation({"kind": "usage"}, usage=turn.spent(), **cast(Any, where))
-        facts = {name: body[name] for name in ("duration_ms", "context_window") if body.get(name)}
+    def _add_turn_facts(self, turn: _Turn) -> None:
+        body = turn.body
         status = body.get("status")
+        where: Any = {"actor": turn.actor, "ts": turn.ts, "span": turn.loop.span}
+        if turn.usage and any(turn.usage.values()):
+            self._draft.add_annotation({"kind": "usage"}, usage=turn.take_usage(), **where)
+        facts = {name: body[name] for name in ("duration_ms", "context_window") if body.get(name)}
         if status in ("paused", "streaming"):
             facts["status"] = status
         if facts:
-            self._draft.add_annotation(
-                {"kind": "message_facts", **facts}, parent=turn.event, **cast(Any, where)
-            )
+            data = {"kind": "message_facts", **facts}
+            self._draft.add_annotation(data, parent=turn.event, **where)
         if body.get("memory_refs"):
-            self._draft.add_annotation(
-                {"kind": "memory_refs", "refs": body["memory_refs"]}, **cast(Any, where)
-            )
+            data = {"kind": "memory_refs", "refs": body["memory_refs"]}
+            self._draft.add_annotation(data, **where)
         if status == "interrupted":
-            self._draft.add_annotation({"kind": "interrupted"}, **cast(Any, where))
+            self._draft.add_annotation({"kind": "interrupted"}, **where)
         elif status == "failed":
-            self._draft.add_annotation(
-                {"kind": "error", **kept(body, "failure_reason")}, **cast(Any, where)
-            )
+            data = {"kind": "error", **pick_fields(body, "failure_reason")}
+            self._draft.add_annotation(data, **where)
 
 
-_BLOCKS: dict[str, Callable[[Teller, Body, _Turn], None]] = {
-    "text": Teller.text,
-    "thinking": Teller.thinking,
-    "tool_use": Teller.tool_use,
-    "tool_result": Teller.tool_result,
-    "ask_user_answer": Teller.answer,
-    "system_notification": Teller.notice,
-    "tool_ui": Teller.beside,
-    "tool_bridge": Teller.beside,
-    "mode_change": Teller.beside,
-    "planning_enter": Teller.beside,
-    "planning_exit": Teller.beside,
-    "plan_status": Teller.beside,
+_BLOCK_HANDLERS: dict[str, Callable[[TurnWriter, JsonObject, _Turn], None]] = {
+    "text": TurnWriter.add_text,
+    "thinking": TurnWriter.add_thinking,
+    "tool_use": TurnWriter.add_tool_use,
+    "tool_result": TurnWriter.add_tool_result,
+    "ask_user_answer": TurnWriter.add_answer,
+    "system_notification": TurnWriter.add_notice,
+    "tool_ui": TurnWriter.add_interface_block,
+    "tool_bridge": TurnWriter.add_interface_block,
+    "mode_change": TurnWriter.add_interface_block,
+    "planning_enter": TurnWriter.add_interface_block,
+    "planning_exit": TurnWriter.add_interface_block,
+    "plan_status": TurnWriter.add_interface_block,
 }
 
 
-def _answered_by(turn: Body) -> list[str]:
-    """The calls that a turn of the person's answers."""
-    blocks = turn.get("blocks")
-    if turn.get("role") != "user" or not isinstance(blocks, list):
+def _list_answered_calls(turn: JsonObject) -> list[str]:
+    """Return the calls that a turn of the person answers."""
+    if turn.get("role") != "user":
         return []
-    contents = [block.get("content") for block in blocks if _is_answer(block)]
-    return [
-        name
-        for held in contents
-        if isinstance(held, dict) and (name := word(held.get("tool_call_id")))
-    ]
+    call_ids = []
+    for block in as_dicts(turn.get("blocks")):
+        content = block.get("content")
+        if block.get("type") == "ask_user_answer" and isinstance(content, dict):
+            call_id = as_text(content.get("tool_call_id"))
+            if call_id:
+                call_ids.append(call_id)
+    return call_ids
 
 
-def _is_answer(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == "ask_user_answer"
+def _list_calls(turn: JsonObject) -> list[JsonObject]:
+    return as_dicts(turn.get("tool_calls"))
 
 
-def _calls(turn: Body) -> list[Body]:
-    calls = turn.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-
-
-def _usage(value: Any) -> Usage | None:
+def _parse_usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
-    names = (
-        "input_tokens",
-        "output_tokens",
-        "reasoning_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-    )
-    return counts(**{name: value.get(name) for name in names})
+    return build_usage(**{name: value.get(name) for name in _USAGE_FIELDS})

@@ -1,21 +1,27 @@
-"""Content blocks of the Anthropic Messages API told to a draft, and its stream events merged."""
+"""Messages of the Anthropic API as events, and the merging of its streams."""
 
 from typing import Any
 
 from open_token.formats.shared.anthropic_blocks import (
-    THOUGHTS,
-    content_of,
-    kind_of,
-    output_of,
-    tell_block,
+    CALL_TYPES,
+    THINKING_TYPES,
+    add_block,
+    get_block_type,
+    parse_content,
+    parse_output,
 )
-from open_token.formats.shared.model_message import Body, Voice, runs
-from open_token.formats.shared.responses_content import arguments, kept, word
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_text,
+    drop_nulls,
+    parse_arguments,
+    pick_fields,
+)
+from open_token.formats.shared.message_writer import MessageWriter, join_comparison_keys
 from open_token.model.document import Role
 
-_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_BESIDE = ("compaction", "fallback")
-_DELTAS = {
+_ANNOTATION_TYPES = ("compaction", "fallback")
+_DELTA_FIELDS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "signature_delta": "signature",
@@ -23,184 +29,204 @@ _DELTAS = {
 }
 
 
-def blocks(content: Any) -> list[Any]:
-    """The blocks of a content that may be a plain text."""
+def _list_blocks(content: Any) -> list[Any]:
+    """Return the blocks of a content, which may be a plain text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
 
 
-def _text(block: Any) -> str | None:
-    text = block.get("text") if kind_of(block) == "text" else None
+def _get_text(block: Any) -> str | None:
+    text = block.get("text") if get_block_type(block) == "text" else None
     return text if isinstance(text, str) else None
 
 
-class Telling:
-    """The blocks of one message, in order; what stands side by side and is said, not done, becomes
-    one event."""
+class BlockWriter:
+    """Adds the blocks of one message, in order; consecutive blocks of text become one event."""
 
-    def __init__(self, voice: Voice, role: Role) -> None:
-        self._voice = voice
+    def __init__(self, writer: MessageWriter, role: Role) -> None:
+        self._writer = writer
         self._role = role
-        self._held: list[Any] = []
+        self._pending: list[Any] = []
 
-    def tell(self, content: Any) -> None:
-        before = self._voice.draft.count
-        for block in blocks(content):
-            kind = kind_of(block) or ""
-            if (
-                kind in THOUGHTS
-                or kind in _BESIDE
-                or kind in _CALLS
-                or kind.endswith("tool_result")
-            ):
-                self._say()
-                self._do(block, kind)
+    def add_content(self, content: Any) -> None:
+        """Add the content of the message."""
+        count = self._writer.draft.count
+        for block in _list_blocks(content):
+            kind = get_block_type(block) or ""
+            if _is_action(kind):
+                self._flush()
+                self._add_action(block, kind)
             else:
-                self._held.append(block)
-        self._say()
-        if self._voice.draft.count == before:
-            self._voice.say("", self._role)
+                self._pending.append(block)
+        self._flush()
+        if self._writer.draft.count == count:
+            self._writer.add_message("", self._role)
 
-    def _do(self, block: Body, kind: str) -> None:
-        """Tell a block that is more than words."""
-        voice = self._voice
-        if kind in THOUGHTS:
-            voice.think(word(block.get("thinking")))
-        elif kind in _CALLS:
-            given = block.get("input")
-            extra = kept(block, "server_name", "caller") | (
-                {"native_type": kind} if kind != "tool_use" else {}
-            )
-            voice.call(
-                word(block.get("id")),
-                word(block.get("name")) or "tool",
-                {} if given is None else given,
-                extra,
-            )
-        elif kind in _BESIDE:
-            tell_block(voice.draft, block, voice.actor, ts=voice.ts)
+    def _add_action(self, block: JsonObject, kind: str) -> None:
+        """Add a block that is an event of its own."""
+        if kind in THINKING_TYPES:
+            self._writer.add_reasoning(as_text(block.get("thinking")))
+        elif kind in CALL_TYPES:
+            self._add_call(block, kind)
+        elif kind in _ANNOTATION_TYPES:
+            add_block(self._writer.draft, block, self._writer.actor, ts=self._writer.ts)
         else:
-            output = block.get("content")
-            failed = block.get("is_error") is True or (kind_of(output) or "").endswith("_error")
-            facts = {"is_error": True} if failed else None
-            voice.answer(word(block.get("tool_use_id")), output_of(output), facts=facts)
+            self._add_result(block)
 
-    def _say(self) -> None:
-        held, self._held = self._held, []
-        if not held:
+    def _add_call(self, block: JsonObject, kind: str) -> None:
+        arguments = block.get("input")
+        extra = pick_fields(block, "server_name", "caller")
+        if kind != "tool_use":
+            extra["native_type"] = kind
+        self._writer.add_tool_call(
+            as_text(block.get("id")),
+            as_text(block.get("name")) or "tool",
+            {} if arguments is None else arguments,
+            extra,
+        )
+
+    def _add_result(self, block: JsonObject) -> None:
+        output = block.get("content")
+        output_type = get_block_type(output) or ""
+        is_error = block.get("is_error") is True or output_type.endswith("_error")
+        self._writer.add_tool_result(
+            as_text(block.get("tool_use_id")),
+            parse_output(output),
+            facts={"is_error": True} if is_error else None,
+        )
+
+    def _flush(self) -> None:
+        blocks = self._pending
+        self._pending = []
+        if not blocks:
             return
-        texts = [_text(block) for block in held]
-        if (
-            any(isinstance(block, dict) and block.get("citations") for block in held)
-            and None not in texts
-        ):
-            # One answer, cut where its sources change.
-            self._voice.say("".join(text for text in texts if text), self._role)
-            self._voice.note("message_facts", citations=_citations(held))
+        texts = [_get_text(block) for block in blocks]
+        has_citations = any(isinstance(block, dict) and block.get("citations") for block in blocks)
+        if has_citations and None not in texts:
+            # One answer, which the API splits where its sources change.
+            self._writer.add_message("".join(text for text in texts if text), self._role)
+            self._writer.add_annotation("message_facts", citations=_list_citations(blocks))
         else:
-            self._voice.say(content_of(held), self._role)
+            self._writer.add_message(parse_content(blocks), self._role)
 
 
-def _citations(held: list[Body]) -> list[Body]:
-    """The sources of a text that came in pieces, each with the characters it stands behind."""
-    made: list[Body] = []
+def _is_action(kind: str) -> bool:
+    if kind in THINKING_TYPES or kind in CALL_TYPES or kind in _ANNOTATION_TYPES:
+        return True
+    return kind.endswith("tool_result")
+
+
+def _list_citations(blocks: list[JsonObject]) -> list[JsonObject]:
+    """Return the sources of a text in several blocks, each with the range that it supports."""
+    citations: list[JsonObject] = []
     start = 0
-    for block in held:
+    for block in blocks:
         end = start + len(block["text"])
         cited = block.get("citations")
         for citation in cited if isinstance(cited, list) else ():
-            made.append({"start": start, "end": end, "citation": citation})
+            citations.append({"start": start, "end": end, "citation": citation})
         start = end
-    return made
+    return citations
 
 
-def gists(message: Any) -> list[Any]:
-    """What a message says, for finding it again in the next request."""
+def build_comparison_keys(message: Any) -> list[Any]:
+    """Return what identifies a message when the next request repeats it."""
     if not isinstance(message, dict):
         return [["odd", message]]
     parts: list[tuple[str, Any]] = []
-    for block in blocks(message.get("content")):
-        kind = kind_of(block)
-        if kind in THOUGHTS:
+    for block in _list_blocks(message.get("content")):
+        kind = get_block_type(block)
+        if kind in THINKING_TYPES:
             continue
-        if (text := _text(block)) is not None:
+        text = _get_text(block)
+        if text is not None:
             parts.append(("text", text))
-        elif kind in _CALLS:
+        elif kind in CALL_TYPES:
             parts.append(("call", [block.get("name"), block.get("input")]))
         elif kind is not None and kind.endswith("tool_result"):
-            parts.append(("result", _plain(block.get("content"))))
+            parts.append(("result", _normalize_output(block.get("content"))))
         else:
             parts.append(("block", kind))
-    return runs(str(message.get("role", "assistant")), parts)
+    return join_comparison_keys(str(message.get("role", "assistant")), parts)
 
 
-def _plain(content: Any) -> Any:
-    """A result as it is compared: a text and a list with only that text are the same."""
-    return [
-        text if (text := _text(block)) is not None else block for block in blocks(content)
-    ] or content
+def _normalize_output(content: Any) -> Any:
+    """Return an output as it is compared: a text equals a list with only that text."""
+    values = []
+    for block in _list_blocks(content):
+        text = _get_text(block)
+        values.append(block if text is None else text)
+    return values or content
 
 
-class Events:
-    """Merges the events of a message stream: blocks by index, deltas end to end."""
+class StreamMerger:
+    """Merges the events of a message stream: blocks by index, deltas appended."""
 
     def __init__(self) -> None:
-        self._body: Body | None = None
-        self._blocks: dict[Any, Body] = {}
+        self._body: JsonObject | None = None
+        self._blocks: dict[Any, JsonObject] = {}
 
-    def add(self, chunk: Body) -> Body | None:
-        """Take an event; gives the response before it when the event begins another."""
+    def add(self, chunk: JsonObject) -> JsonObject | None:
+        """Add an event; return the previous response if the event begins another."""
         kind = chunk.get("type")
-        finished = self.end() if kind == "message_start" else None
         if kind == "message_start":
+            finished = self.end()
             message = chunk.get("message")
             self._body = dict(message) if isinstance(message, dict) else {}
-        elif kind == "content_block_start" and isinstance(chunk.get("content_block"), dict):
-            self._blocks[self._index(chunk)] = dict(chunk["content_block"])
+            return finished
+        if kind == "content_block_start" and isinstance(chunk.get("content_block"), dict):
+            self._blocks[self._get_index(chunk)] = dict(chunk["content_block"])
         elif kind == "content_block_delta" and isinstance(chunk.get("delta"), dict):
-            _merge(self._blocks.setdefault(self._index(chunk), {"type": "text"}), chunk["delta"])
+            block = self._blocks.setdefault(self._get_index(chunk), {"type": "text"})
+            _merge_delta(block, chunk["delta"])
         elif kind == "message_delta":
-            self._merge_message(chunk)
+            self._merge_message_delta(chunk)
         elif kind == "error" and isinstance(chunk.get("error"), dict):
             self._body = {**(self._body or {}), "error": chunk["error"]}
-        return finished
+        return None
 
-    def _index(self, chunk: Body) -> Any:
+    def _get_index(self, chunk: JsonObject) -> Any:
         index = chunk.get("index")
         return index if isinstance(index, int) else len(self._blocks)
 
-    def _merge_message(self, chunk: Body) -> None:
-        body = self._body = self._body if self._body is not None else {}
+    def _merge_message_delta(self, chunk: JsonObject) -> None:
+        if self._body is None:
+            self._body = {}
+        body = self._body
         if isinstance(chunk.get("delta"), dict):
             body |= chunk["delta"]
-        spent, old = chunk.get("usage"), body.get("usage")
-        if isinstance(spent, dict):
-            known = {name: count for name, count in spent.items() if count is not None}
-            body["usage"] = (old if isinstance(old, dict) else {}) | known
-        body |= kept(chunk, "context_management")
+        usage = chunk.get("usage")
+        if isinstance(usage, dict):
+            known = body.get("usage")
+            body["usage"] = (known if isinstance(known, dict) else {}) | drop_nulls(usage)
+        body |= pick_fields(chunk, "context_management")
 
-    def end(self) -> Body | None:
-        """The response under way, when there is one."""
-        body, self._body = self._body, None
-        made, self._blocks = list(self._blocks.values()), {}
-        if body is None and not made:
+    def end(self) -> JsonObject | None:
+        """Return the unfinished response, if there is one."""
+        body = self._body
+        blocks = list(self._blocks.values())
+        self._body = None
+        self._blocks = {}
+        if body is None and not blocks:
             return None
-        for block in made:
+        for block in blocks:
             if "partial_json" in block:
                 text = block.pop("partial_json")
-                block["input"] = arguments(text) if text else block.get("input")
-        whole: Body = {"type": "message", "role": "assistant", "stop_reason": None, **(body or {})}
-        return {**whole, "content": made or whole.get("content", [])}
+                block["input"] = parse_arguments(text) if text else block.get("input")
+        response: JsonObject = {"type": "message", "role": "assistant", "stop_reason": None}
+        response |= body or {}
+        response["content"] = blocks or response.get("content", [])
+        return response
 
 
-def _merge(block: Body, delta: Body) -> None:
-    kind = kind_of(delta) or ""
+def _merge_delta(block: JsonObject, delta: JsonObject) -> None:
+    kind = get_block_type(delta) or ""
     if kind == "input_json_delta" and isinstance(delta.get("partial_json"), str):
         block["partial_json"] = str(block.get("partial_json") or "") + delta["partial_json"]
     elif kind == "citations_delta" and "citation" in delta:
         known = block.get("citations")
         block["citations"] = [*(known if isinstance(known, list) else ()), delta["citation"]]
-    elif kind in _DELTAS and isinstance(delta.get(_DELTAS[kind]), str):
-        name = _DELTAS[kind]
+    elif kind in _DELTA_FIELDS and isinstance(delta.get(_DELTA_FIELDS[kind]), str):
+        name = _DELTA_FIELDS[kind]
         block[name] = str(block.get(name) or "") + delta[name]

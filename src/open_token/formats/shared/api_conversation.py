@@ -1,5 +1,7 @@
-"""From requests, responses, messages and streams of one provider to one conversation in which
-nothing is told twice."""
+"""Conversations from API traffic: requests, responses, messages and streams of one provider.
+
+Each request repeats the history before it. The builder here adds every item once.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,324 +10,363 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.api_detection import kind_in
-from open_token.formats.shared.fields import note_definitions
-from open_token.formats.shared.model_message import Body
-from open_token.formats.shared.request_pairs import split
+from open_token.formats.shared.api_detection import get_record_kind, split_exchange
+from open_token.formats.shared.fields import JsonObject
+from open_token.formats.shared.notes import note_tool_definitions
 from open_token.sources.source import Source
 
-_START = bytes(16)
-_MOST_ANSWERS = 100
-"""Answers without a request that are held until one comes: a log may have no requests at all."""
+_EMPTY_HISTORY = bytes(16)
+_MAX_PENDING_ANSWERS = 100
+"""Answers that are queued until a request follows: a log may have no requests at all."""
 
 
-class Stream(Protocol):
+class StreamMerger(Protocol):
     """Merges the chunks of a saved stream into whole responses."""
 
-    def add(self, chunk: Body) -> Body | None:
-        """Take a chunk; gives the response before it when the chunk begins another."""
+    def add(self, chunk: JsonObject) -> JsonObject | None:
+        """Add a chunk; return the previous response if the chunk begins another."""
         ...
 
-    def end(self) -> Body | None:
-        """The response under way, when there is one."""
+    def end(self) -> JsonObject | None:
+        """Return the unfinished response, if there is one."""
         ...
 
 
-class Teller(Protocol):
-    """What a dialect knows: where its bodies hold what, and how an item becomes events."""
+class Dialect(Protocol):
+    """What is particular to one API: the layout of its bodies, and how items become events."""
 
     name: str
     draft: Draft
 
-    def stream(self) -> Stream:
-        """A fresh merger of chunks."""
+    def create_merger(self) -> StreamMerger:
+        """Return a new merger of chunks."""
         ...
 
-    def meet(self, request: Body, response: Body) -> None:
-        """Learn the model and the like before anything of an exchange is told; either body may be
-        empty."""
+    def start_exchange(self, request: JsonObject, response: JsonObject) -> None:
+        """Learn the model before anything of an exchange is added; either body may be empty."""
         ...
 
-    def preamble(self, request: Body) -> list[Any]:
-        """The items that set the stage, apart from the history: system prompts."""
+    def get_prompts(self, request: JsonObject) -> list[Any]:
+        """Return the system prompts, which are not part of the history."""
         ...
 
-    def history(self, request: Body) -> list[Any]:
-        """All other items of the request, in order."""
+    def get_history(self, request: JsonObject) -> list[Any]:
+        """Return all other items of the request, in order."""
         ...
 
-    def is_delta(self, request: Body) -> bool:
-        """Whether the request holds only what is new."""
+    def is_delta(self, request: JsonObject) -> bool:
+        """Return whether the request holds only what is new."""
         ...
 
-    def tools(self, request: Body) -> list[str]:
-        """The names of the tools that the model may call."""
+    def list_tools(self, request: JsonObject) -> list[str]:
+        """Return the names of the tools that the model may call."""
         ...
 
-    def answer(self, response: Body) -> list[Any]:
-        """The items of a response, as the next request would repeat them."""
+    def get_output(self, response: JsonObject) -> list[Any]:
+        """Return the items of a response, as the next request would repeat them."""
         ...
 
-    def gists(self, item: Any) -> list[Any]:
-        """What an item says, without ids and thoughts: the same for an answer and its copy in the
-        next request."""
+    def build_comparison_keys(self, item: Any) -> list[Any]:
+        """Return what identifies an item: the same for an answer and its copy in a request.
+
+        Ids and reasoning are left out, because clients drop or change them.
+        """
         ...
 
-    def tell(self, item: Any, place: str) -> None:
-        """Tell one item of a request or a list."""
+    def add_item(self, item: Any, place: str) -> None:
+        """Add one item of a request or a list to the draft."""
         ...
 
-    def tell_answer(self, response: Body, place: str) -> None:
-        """Tell a response."""
+    def add_response(self, response: JsonObject, place: str) -> None:
+        """Add a response to the draft."""
         ...
 
 
-def tell_source(source: Source, teller: Teller) -> None:
-    """Tell everything the source holds, in order."""
-    conversation = Conversation(teller, "record" if source.shape == "document" else "line")
+def read_source(source: Source, dialect: Dialect) -> None:
+    """Add everything that the source holds, in order."""
+    unit = "record" if source.shape == "document" else "line"
+    builder = ConversationBuilder(dialect, unit)
     number = 0
     for number, record in source.records():
-        conversation.take(number, record)
-    conversation.flush(number)
+        builder.add_record(number, record)
+    builder.flush(number)
 
 
 @dataclass
 class _Thread:
-    """One history that requests go on from: an agent's, or a branch of it."""
+    """One history that requests continue: of an agent, or of a branch."""
 
-    preamble: list[Any]
+    prompts: list[Any]
     tools: list[str]
 
 
 class _Step(NamedTuple):
-    """Something that was told, with its item; or that an answer came, or that a request or an
-    answer is over."""
+    """An item that was added, the arrival of an answer, or the end of a request or an answer."""
 
-    what: str
+    kind: str
     item: Any = None
     digest: bytes | None = None
     event: int = 0
     thread: _Thread | None = None
 
 
-class Conversation:
-    """Takes records one by one; remembers, as digests, which histories were told."""
+class ConversationBuilder:
+    """Adds records one by one, and remembers as digests which histories were added."""
 
-    def __init__(self, teller: Teller, unit: str) -> None:
-        self._teller = teller
-        self._draft = teller.draft
+    def __init__(self, dialect: Dialect, unit: str) -> None:
+        self._dialect = dialect
+        self._draft = dialect.draft
         self._unit = unit
-        self._stream = teller.stream()
+        self._merger = dialect.create_merger()
         self._thread = _Thread([], [])
-        self._digest = _START
-        self._loose = 0
+        self._digest = _EMPTY_HISTORY
+        self._trailing = 0
+        """How many items at the end of the history have no comparison key, such as reasoning."""
         self._ends: dict[bytes, int] = {}
-        """The histories that a request may extend, each with its number of trailing items that say
-        nothing."""
+        """The histories that a request may extend, each with its number of trailing items."""
         self._seen: dict[bytes, tuple[str, _Thread]] = {}
-        """Every history that was ever told, with the id of its last event."""
-        self._later: list[_Step] = []
-        """What was told since the last request: only another request has to know of it."""
+        """Every history that was ever added, with the id of its last event."""
+        self._pending: list[_Step] = []
+        """What was added since the last request: digests are only needed for another request."""
         self._answers = 0
-        self._known: list[tuple[Any, bytes]] | None = []
-        """The items of the last request and its answer, each with the digest of the history up to
-        it."""
+        self._last_request: list[tuple[Any, bytes]] | None = []
+        """The items of the last request and its answer, each with the digest up to it."""
 
-    def take(
-        self, number: int, record: Any, told: int | None = None, prompted: bool = False
+    def add_record(
+        self,
+        number: int,
+        record: Any,
+        known_items: int | None = None,
+        has_known_prompts: bool = False,
     ) -> None:
-        """Tell a record; `told` items of its request, and if `prompted` its prompts, were told in
-        another dialect."""
-        kind = kind_in(record, self._teller.name)
+        """Add a record.
+
+        `known_items` is the number of items of its request that were added in another dialect,
+        `has_known_prompts` whether its prompts were.
+        """
+        kind = get_record_kind(record, self._dialect.name)
         place = f"{self._unit} {number}"
         if kind == "chunk":
-            self._answer(self._stream.add(record), number)
+            self._add_merged(self._merger.add(record), number)
             return
         self.flush(number)
         if kind is None:
             self._draft.note_omission(
-                "unknown-record", place, "a record that is no message and no body"
+                "unknown-record", place, "neither a message nor a request or response body"
             )
-            return
-        if kind == "message":
-            self._teller.tell(record, place)
+        elif kind == "message":
+            self._dialect.add_item(record, place)
         else:
-            self._exchange(kind, record, place, told, prompted)
+            self._add_exchange(kind, record, place, known_items, has_known_prompts)
 
     def flush(self, number: int) -> None:
-        """Tell the streamed response under way."""
-        self._answer(self._stream.end(), number)
+        """Add the unfinished response of a stream."""
+        self._add_merged(self._merger.end(), number)
 
-    def _answer(self, response: Body | None, number: int) -> None:
+    def _add_merged(self, response: JsonObject | None, number: int) -> None:
         if response is not None:
-            self._teller.meet({}, response)
-            self._respond(response, f"{self._unit} {number}")
+            self._dialect.start_exchange({}, response)
+            self._add_response(response, f"{self._unit} {number}")
 
-    def _exchange(
-        self, kind: str, record: Body, place: str, told: int | None, prompted: bool
+    def _add_exchange(
+        self,
+        kind: str,
+        record: JsonObject,
+        place: str,
+        known_items: int | None,
+        has_known_prompts: bool,
     ) -> None:
-        request, response = (split(record) or (None, None)) if kind == "pair" else (None, None)
+        request: Any = None
+        response: Any = None
         if kind == "request":
             request = record
         elif kind == "response":
             response = record
-        answers = self._merged(response) if isinstance(response, list) else [response]
-        answers = [answer for answer in answers if isinstance(answer, dict)]
-        self._teller.meet(
-            request if isinstance(request, dict) else {}, answers[0] if answers else {}
+        else:
+            request, response = split_exchange(record) or (None, None)
+        responses = merge_responses(self._dialect, response)
+        self._dialect.start_exchange(
+            request if isinstance(request, dict) else {}, responses[0] if responses else {}
         )
         if isinstance(request, dict):
-            self._request(request, place, told, prompted)
-        for answer in answers:
-            self._respond(answer, place)
+            self._add_request(request, place, known_items, has_known_prompts)
+        for merged in responses:
+            self._add_response(merged, place)
 
-    def _merged(self, chunks: list[Any]) -> list[Body]:
-        stream = self._teller.stream()
-        made = [stream.add(chunk) for chunk in chunks if isinstance(chunk, dict)]
-        return [body for body in (*made, stream.end()) if body is not None]
-
-    def _request(self, request: Body, place: str, told: int | None, prompted: bool) -> None:
-        self._settle()
-        preamble = self._teller.preamble(request)
-        items = self._teller.history(request)
+    def _add_request(
+        self, request: JsonObject, place: str, known_items: int | None, has_known_prompts: bool
+    ) -> None:
+        self._process_pending()
+        prompts = self._dialect.get_prompts(request)
+        items = self._dialect.get_history(request)
         digests: list[bytes] = []
         first = 0
-        if told is not None:
-            first = self._pass_over(items[:told], preamble if prompted else [])
-        elif self._teller.is_delta(request):
-            self._known = None
+        if known_items is not None:
+            first = self._skip_known(items[:known_items], prompts if has_known_prompts else [])
+        elif self._dialect.is_delta(request):
+            self._last_request = None
         else:
-            first, digests = self._first_new(items, preamble)
-        if preamble != self._thread.preamble:
-            for item in preamble:
-                self._teller.tell(item, place)
-            self._thread.preamble = preamble
-        tools = self._teller.tools(request)
-        if tools and tools != self._thread.tools:
-            self._draft.add_annotation({"kind": "tools", "names": tools})
-            self._thread.tools = tools
-            for given in (request, request.get("config")):
-                if isinstance(given, dict):
-                    note_definitions(
-                        self._draft.note_omission,
-                        given.get("tools") or given.get("functions"),
-                        place,
-                    )
+            first, digests = self._find_first_new(items, prompts)
+        self._add_prompts(prompts, place)
+        self._add_tools(request, place)
         for position, item in enumerate(items[first:], first):
-            self._teller.tell(item, f"{place}, item {position + 1}")
-            self._advance(item, digests[position] if digests else None)
-        self._later.append(_Step("mark"))
+            self._dialect.add_item(item, f"{place}, item {position + 1}")
+            self._queue_item(item, digests[position] if digests else None)
+        self._pending.append(_Step("end"))
 
-    def _pass_over(self, items: list[Any], preamble: list[Any]) -> int:
-        """Go on from items that stand in the draft in other words."""
-        self._thread, self._digest, self._loose, self._known = (
-            _Thread(preamble, []),
-            _START,
-            0,
-            None,
-        )
+    def _add_prompts(self, prompts: list[Any], place: str) -> None:
+        if prompts == self._thread.prompts:
+            return
+        for item in prompts:
+            self._dialect.add_item(item, place)
+        self._thread.prompts = prompts
+
+    def _add_tools(self, request: JsonObject, place: str) -> None:
+        tools = self._dialect.list_tools(request)
+        if not tools or tools == self._thread.tools:
+            return
+        self._draft.add_annotation({"kind": "tools", "names": tools})
+        self._thread.tools = tools
+        for body in (request, request.get("config")):
+            if isinstance(body, dict):
+                definitions = body.get("tools") or body.get("functions")
+                note_tool_definitions(self._draft.note_omission, definitions, place)
+
+    def _skip_known(self, items: list[Any], prompts: list[Any]) -> int:
+        """Continue from items that another dialect has added."""
+        self._thread = _Thread(prompts, [])
+        self._digest = _EMPTY_HISTORY
+        self._trailing = 0
+        self._last_request = None
         for item in items:
-            self._advance(item)
+            self._queue_item(item)
         return len(items)
 
-    def _first_new(self, items: list[Any], preamble: list[Any]) -> tuple[int, list[bytes]]:
-        """How many items of a request were told before, and the digest up to each; what is new goes
-        on from there."""
-        # Before anything was told, nothing can be told again.
-        digests = self._digests(items) if self._seen else []
-        first = self._told_before(items, digests, preamble)
-        self._known = list(zip(items[:first], digests[:first], strict=True))
+    def _find_first_new(self, items: list[Any], prompts: list[Any]) -> tuple[int, list[bytes]]:
+        """Return how many items of a request were added before, and the digest up to each item."""
+        # While nothing was added, nothing can be repeated.
+        digests = self._build_digests(items) if self._seen else []
+        first = self._match_history(items, digests, prompts)
+        self._last_request = list(zip(items[:first], digests[:first], strict=True))
         return first, digests
 
-    def _digests(self, items: list[Any]) -> list[bytes]:
-        """The digest of the history up to each item; those of the items that the last request had
-        are known."""
-        made: list[bytes] = []
-        for (known, digest), item in zip(self._known or (), items, strict=False):
+    def _build_digests(self, items: list[Any]) -> list[bytes]:
+        """Return the digest of the history up to each item.
+
+        Those of the items that the last request had, too, are taken from there: hashing each
+        request from its beginning would take quadratic time.
+        """
+        digests: list[bytes] = []
+        for (known, digest), item in zip(self._last_request or (), items, strict=False):
             if known != item:
                 break
-            made.append(digest)
-        digest = made[-1] if made else _START
-        for item in items[len(made) :]:
-            digest = self._fold(digest, item)
-            made.append(digest)
-        return made
+            digests.append(digest)
+        digest = digests[-1] if digests else _EMPTY_HISTORY
+        for item in items[len(digests) :]:
+            digest = self._extend_digest(digest, item)
+            digests.append(digest)
+        return digests
 
-    def _told_before(self, items: list[Any], digests: list[bytes], preamble: list[Any]) -> int:
-        extended = shared = (0, _START)
-        before = _START
+    def _match_history(self, items: list[Any], digests: list[bytes], prompts: list[Any]) -> int:
+        """Choose the history that a request continues; return how many of its items are known."""
+        extended = shared = (0, _EMPTY_HISTORY)
+        previous = _EMPTY_HISTORY
         for count, digest in enumerate(digests, 1):
-            if digest != before and digest in self._ends:
+            if digest != previous and digest in self._ends:
                 extended = (count, digest)
-            if digest != before and digest in self._seen:
+            if digest != previous and digest in self._seen:
                 shared = (count, digest)
-            before = digest
+            previous = digest
         if extended[0]:
-            return self._extend(items, *extended)
-        if shared[0] and preamble != self._seen[shared[1]][1].preamble:
-            shared = (0, _START)
+            return self._extend_history(items, *extended)
+        if shared[0] and prompts != self._seen[shared[1]][1].prompts:
+            shared = (0, _EMPTY_HISTORY)
+        count, digest = shared
         if self._seen:
-            self._announce(*shared)
-        known = self._seen[shared[1]][1] if shared[0] else self._thread
-        self._thread = _Thread(known.preamble, known.tools)
-        self._digest, self._loose = shared[1], 0
-        return shared[0]
+            self._add_request_marker(count, digest)
+        known = self._seen[digest][1] if count else self._thread
+        self._thread = _Thread(known.prompts, known.tools)
+        self._digest = digest
+        self._trailing = 0
+        return count
 
-    def _extend(self, items: list[Any], first: int, digest: bytes) -> int:
+    def _extend_history(self, items: list[Any], first: int, digest: bytes) -> int:
         if digest != self._digest:
-            self._announce(first, digest)
-        self._digest, self._thread = digest, self._seen[digest][1]
-        self._loose = loose = self._ends.pop(digest)
-        while loose and first < len(items) and not self._teller.gists(items[first]):
-            first, loose = first + 1, loose - 1
+            self._add_request_marker(first, digest)
+        self._digest = digest
+        self._thread = self._seen[digest][1]
+        trailing = self._ends.pop(digest)
+        self._trailing = trailing
+        while (
+            trailing
+            and first < len(items)
+            and not self._dialect.build_comparison_keys(items[first])
+        ):
+            first += 1
+            trailing -= 1
         return first
 
-    def _announce(self, count: int, digest: bytes) -> None:
-        """A request that does not go on from the last answer: another agent, a retry, or an edited
-        history."""
+    def _add_request_marker(self, count: int, digest: bytes) -> None:
+        """Mark a request that does not continue the last answer.
+
+        It is of another agent, a retry, or has an edited history.
+        """
         data: dict[str, Any] = {"kind": "new_request"}
         if count:
-            data |= {"repeats": count, "after": self._seen[digest][0]}
+            data["repeats"] = count
+            data["after"] = self._seen[digest][0]
         self._draft.add_annotation(data)
 
-    def _respond(self, response: Body, place: str) -> None:
+    def _add_response(self, response: JsonObject, place: str) -> None:
         self._answers += 1
-        if self._answers > _MOST_ANSWERS:
-            self._settle()
-            self._known = None
-        self._later.append(_Step("answered"))
-        self._teller.tell_answer(response, place)
-        for item in self._teller.answer(response):
-            self._advance(item)
-        self._later.append(_Step("mark"))
+        if self._answers > _MAX_PENDING_ANSWERS:
+            self._process_pending()
+            self._last_request = None
+        self._pending.append(_Step("answer"))
+        self._dialect.add_response(response, place)
+        for item in self._dialect.get_output(response):
+            self._queue_item(item)
+        self._pending.append(_Step("end"))
 
-    def _advance(self, item: Any, digest: bytes | None = None) -> None:
-        self._later.append(_Step("told", item, digest, self._draft.count, self._thread))
+    def _queue_item(self, item: Any, digest: bytes | None = None) -> None:
+        self._pending.append(_Step("item", item, digest, self._draft.count, self._thread))
 
-    def _settle(self) -> None:
-        """Take note of what was told since the last request."""
-        steps, self._later, self._answers = self._later, [], 0
+    def _process_pending(self) -> None:
+        """Compute the digests of what was added since the last request."""
+        steps = self._pending
+        self._pending = []
+        self._answers = 0
         for step in steps:
-            if step.what == "answered":
+            if step.kind == "answer":
                 self._ends.pop(self._digest, None)
-            elif step.what == "told" and step.thread is not None:
-                digest = step.digest or self._fold(self._digest, step.item)
-                self._loose = self._loose + 1 if digest == self._digest else 0
+            elif step.kind == "item" and step.thread is not None:
+                digest = step.digest or self._extend_digest(self._digest, step.item)
+                self._trailing = self._trailing + 1 if digest == self._digest else 0
                 self._digest = digest
                 self._seen[digest] = (f"evt_{step.event:06d}", step.thread)
-                if self._known is not None:
-                    self._known.append((step.item, digest))
-            elif self._digest != _START:
-                self._ends[self._digest] = self._loose
+                if self._last_request is not None:
+                    self._last_request.append((step.item, digest))
+            elif self._digest != _EMPTY_HISTORY:
+                self._ends[self._digest] = self._trailing
 
-    def _fold(self, digest: bytes, item: Any) -> bytes:
-        for gist in self._teller.gists(item):
-            digest = hashlib.blake2b(digest + _bytes(gist), digest_size=16).digest()
+    def _extend_digest(self, digest: bytes, item: Any) -> bytes:
+        for key in self._dialect.build_comparison_keys(item):
+            digest = hashlib.blake2b(digest + _encode_key(key), digest_size=16).digest()
         return digest
 
 
-def _bytes(gist: Any) -> bytes:
+def merge_responses(dialect: Dialect, response: Any) -> list[JsonObject]:
+    """Return the responses in a recorded body: one object, or those of a stream of chunks."""
+    if not isinstance(response, list):
+        return [response] if isinstance(response, dict) else []
+    merger = dialect.create_merger()
+    responses = [merger.add(chunk) for chunk in response if isinstance(chunk, dict)]
+    responses.append(merger.end())
+    return [body for body in responses if body is not None]
+
+
+def _encode_key(key: Any) -> bytes:
     try:
-        return msgspec.json.encode(gist, order="sorted")
+        return msgspec.json.encode(key, order="sorted")
     except (RecursionError, UnicodeEncodeError):
         return b"?"

@@ -1,50 +1,58 @@
-"""Messages of the OpenAI chat dialect told to a draft, and its chunks merged: also as compatible
-servers speak it."""
+"""Messages of the OpenAI chat completions API, also as compatible servers send them."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.model_message import Body, Calls, Voice, counts, runs
-from open_token.formats.shared.responses_content import arguments, kept, name_of, word
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_dicts,
+    as_text,
+    parse_arguments,
+    pick_fields,
+)
+from open_token.formats.shared.message_writer import (
+    CallMatcher,
+    MessageWriter,
+    join_comparison_keys,
+)
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model.document import Usage
 
-_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-_SPOKEN_DELTAS = ("content", "refusal", *_THOUGHTS)
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_TEXT_FIELDS = ("content", "refusal", *_REASONING_FIELDS)
 
 
-def usage(value: Any) -> Usage | None:
-    """Token counts; the sums include cached and reasoning tokens."""
+def parse_usage(value: Any) -> Usage | None:
+    """Return token counts; the sums include cached and reasoning tokens."""
     if not isinstance(value, dict):
         return None
-    prompt, output = value.get("prompt_tokens"), value.get("completion_tokens")
-    reasoning = _inside(value, "completion_tokens_details", "reasoning_tokens")
+    prompt = value.get("prompt_tokens")
+    output = value.get("completion_tokens")
+    reasoning = _get_detail(value, "completion_tokens_details", "reasoning_tokens")
     if type(reasoning) is type(prompt) is type(output) is int and reasoning > 0:
-        # Gemini and Grok behind this dialect leave thoughts out of completion_tokens; their total
-        # has them.
-        output += reasoning if value.get("total_tokens") == prompt + output + reasoning else 0
-    return counts(
+        # Gemini and Grok behind this API leave reasoning out of completion_tokens; their total
+        # includes it.
+        if value.get("total_tokens") == prompt + output + reasoning:
+            output += reasoning
+    return build_usage(
         input_tokens=prompt,
         output_tokens=output,
         reasoning_tokens=reasoning,
-        cache_read_tokens=_inside(value, "prompt_tokens_details", "cached_tokens"),
-        cache_write_tokens=_inside(value, "prompt_tokens_details", "cache_write_tokens"),
+        cache_read_tokens=_get_detail(value, "prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens=_get_detail(value, "prompt_tokens_details", "cache_write_tokens"),
     )
 
 
-def _inside(value: Body, name: str, part: str) -> Any:
+def _get_detail(value: JsonObject, name: str, detail: str) -> Any:
     details = value.get(name)
-    return details.get(part) if isinstance(details, dict) else None
+    return details.get(detail) if isinstance(details, dict) else None
 
 
-def objects(value: Any) -> list[Body]:
-    """The objects of a list; nothing when it is none."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def content(draft: Draft, value: Any, place: str) -> str | list[Any] | None:
-    """One text as it is, anything else as a list of blocks; None when there is nothing."""
+def parse_content(draft: Draft, value: Any, place: str) -> str | list[Any] | None:
+    """Return a single text as it is, anything else as a list of blocks; None if it is empty."""
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
@@ -53,219 +61,227 @@ def content(draft: Draft, value: Any, place: str) -> str | list[Any] | None:
         text = value[0].get("text")
         if isinstance(text, str):
             return text
-    return [_block(draft, part, place) for part in value] or None
+    return [_parse_part(draft, part, place) for part in value] or None
 
 
-def _block(draft: Draft, part: Any, place: str) -> Any:
+def _parse_part(draft: Draft, part: Any, place: str) -> Any:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
     if kind == "refusal":
         return {"type": "refusal", "refusal": part.get("refusal")}
-    inner = part.get(kind) if isinstance(kind, str) else None
-    made = _media_block(kind, inner)
-    if made is None:
-        draft.note_omission("unknown-part", place, f"part {name_of(kind)}, kept as it is")
-    return part if made is None else made
+    block = _parse_media(kind, part.get(kind)) if isinstance(kind, str) else None
+    if block is None:
+        draft.note_omission("unknown-part", place, f"part {format_kind(kind)}, kept as it is")
+        return part
+    return block
 
 
-def _media_block(kind: Any, inner: Any) -> Body | None:
+def _parse_media(kind: str, value: Any) -> JsonObject | None:
     if kind in ("image_url", "audio_url", "video_url"):
-        given = inner if isinstance(inner, dict) else {"url": inner}
-        if isinstance(given.get("url"), str):
-            return build_media_url_block(given["url"], kind.removesuffix("_url")) | kept(
-                given, "detail"
-            )
-    if not isinstance(inner, dict):
+        reference = value if isinstance(value, dict) else {"url": value}
+        if isinstance(reference.get("url"), str):
+            block = build_media_url_block(reference["url"], kind.removesuffix("_url"))
+            return block | pick_fields(reference, "detail")
+    if not isinstance(value, dict):
         return None
-    if kind == "input_audio" and isinstance(inner.get("data"), str):
-        form = word(inner.get("format"))
-        return build_media_block(f"audio/{form}" if form else None, inner["data"], "audio")
+    if kind == "input_audio" and isinstance(value.get("data"), str):
+        audio_format = as_text(value.get("format"))
+        media_type = f"audio/{audio_format}" if audio_format else None
+        return build_media_block(media_type, value["data"], "audio")
     if kind == "file":
-        data = inner.get("file_data")
-        if isinstance(data, str):
-            return build_media_url_block(data, "file") | kept(inner, "filename", "file_id")
-        return {"type": "file", **kept(inner, "filename", "file_id")}
+        data = value.get("file_data")
+        block = build_media_url_block(data, "file") if isinstance(data, str) else {"type": "file"}
+        return block | pick_fields(value, "filename", "file_id")
     return None
 
 
-def tell_assistant(voice: Voice, message: Body) -> None:
-    """Thoughts, then words, then calls: in the order in which a model makes them."""
-    before = voice.draft.count
-    _tell_thoughts(voice, message)
-    words = content(voice.draft, _without_thinking(message.get("content")), voice.place)
-    calls = message.get("tool_calls")
-    legacy = message.get("function_call")
-    if words:
-        voice.say(words)
-        if cited := message.get("annotations") or message.get("citations"):
-            voice.note("message_facts", citations=cited)
-    if refusal := word(message.get("refusal")):
-        voice.say(refusal)
-        voice.note("message_facts", refusal=True)
+def add_assistant_message(writer: MessageWriter, message: JsonObject) -> None:
+    """Add reasoning, then text, then calls: the order in which a model makes them."""
+    count = writer.draft.count
+    _add_reasoning(writer, message)
+    content = parse_content(
+        writer.draft, _drop_thinking_parts(message.get("content")), writer.place
+    )
+    if content:
+        writer.add_message(content)
+        citations = message.get("annotations") or message.get("citations")
+        if citations:
+            writer.add_annotation("message_facts", citations=citations)
+    refusal = as_text(message.get("refusal"))
+    if refusal:
+        writer.add_message(refusal)
+        writer.add_annotation("message_facts", refusal=True)
     if isinstance(message.get("audio"), dict):
-        voice.say([_audio(message["audio"])])
-    for call in objects(calls):
-        _tell_call(voice, call)
-    if isinstance(legacy, dict):
-        voice.call(None, word(legacy.get("name")) or "tool", arguments(legacy.get("arguments")))
-    if voice.draft.count == before:
-        if words is None:
-            voice.draft.note_omission("empty-message", voice.place, "a message without content")
+        writer.add_message([_parse_audio(message["audio"])])
+    for call in as_dicts(message.get("tool_calls")):
+        _add_call(writer, call)
+    function_call = message.get("function_call")
+    if isinstance(function_call, dict):
+        _add_function(writer, None, function_call)
+    if writer.draft.count == count:
+        if content is None:
+            writer.draft.note_omission("empty-message", writer.place, "a message without content")
         else:
-            voice.say("")
+            writer.add_message("")
 
 
-def _audio(audio: Body) -> Body:
+def _parse_audio(audio: JsonObject) -> JsonObject:
     data = audio.get("data")
     block = build_media_block(None, data, "audio") if isinstance(data, str) else {"type": "audio"}
-    return block | kept(audio, "id", "transcript")
+    return block | pick_fields(audio, "id", "transcript")
 
 
-def _tell_call(voice: Voice, call: Body) -> None:
+def _add_call(writer: MessageWriter, call: JsonObject) -> None:
     custom = call.get("custom")
     function = call.get("function")
+    native_id = as_text(call.get("id"))
     if isinstance(custom, dict):
-        voice.call(
-            word(call.get("id")), word(custom.get("name")) or "tool", {"input": custom.get("input")}
-        )
+        tool = as_text(custom.get("name")) or "tool"
+        writer.add_tool_call(native_id, tool, {"input": custom.get("input")})
     elif isinstance(function, dict):
-        voice.call(
-            word(call.get("id")),
-            word(function.get("name")) or "tool",
-            arguments(function.get("arguments")),
-        )
+        _add_function(writer, native_id, function)
     else:
-        voice.draft.note_omission(
-            "unknown-call", voice.place, f"tool call {name_of(call.get('type'))}"
-        )
+        detail = f"tool call {format_kind(call.get('type'))}"
+        writer.draft.note_omission("unknown-call", writer.place, detail)
 
 
-def _tell_thoughts(voice: Voice, message: Body) -> None:
-    for thought in _thinking_parts(message.get("content")):
-        voice.think(thought)
-    plain = next(filter(None, (word(message.get(name)) for name in _THOUGHTS)), None)
-    if plain is not None:
-        voice.think(plain)
-        return
-    for detail in objects(message.get("reasoning_details")):
-        text, summary = word(detail.get("text")), word(detail.get("summary"))
+def _add_function(writer: MessageWriter, native_id: str | None, function: JsonObject) -> None:
+    tool = as_text(function.get("name")) or "tool"
+    writer.add_tool_call(native_id, tool, parse_arguments(function.get("arguments")))
+
+
+def _add_reasoning(writer: MessageWriter, message: JsonObject) -> None:
+    for thinking in _list_thinking_parts(message.get("content")):
+        writer.add_reasoning(thinking)
+    for name in _REASONING_FIELDS:
+        plain = as_text(message.get(name))
+        if plain is not None:
+            writer.add_reasoning(plain)
+            return
+    for detail in as_dicts(message.get("reasoning_details")):
+        text = as_text(detail.get("text"))
+        summary = as_text(detail.get("summary"))
         if text or summary:
-            voice.think(text or summary, summary=not text)
-        elif word(detail.get("data")):
-            voice.think(None)
+            writer.add_reasoning(text or summary, summary=not text)
+        elif as_text(detail.get("data")):
+            writer.add_reasoning(None)
 
 
-def _is_thinking(part: Any) -> bool:
+def _is_thinking_part(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "thinking"
 
 
-def _without_thinking(value: Any) -> Any:
-    return [part for part in value if not _is_thinking(part)] if isinstance(value, list) else value
+def _drop_thinking_parts(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    return [part for part in content if not _is_thinking_part(part)]
 
 
-def _thinking_parts(value: Any) -> Iterator[str]:
-    """Mistral puts thoughts among the parts of the content."""
-    for part in value if isinstance(value, list) else ():
-        if _is_thinking(part):
-            pieces = [word(piece.get("text")) for piece in objects(part.get("thinking"))]
-            text = "".join(filter(None, pieces)) or word(part.get("thinking"))
-            if text:
-                yield text
+def _list_thinking_parts(content: Any) -> Iterator[str]:
+    """Yield the reasoning in a content: Mistral sends it as parts among the others."""
+    for part in as_dicts(content):
+        if not _is_thinking_part(part):
+            continue
+        pieces = [as_text(piece.get("text")) for piece in as_dicts(part.get("thinking"))]
+        text = "".join(filter(None, pieces)) or as_text(part.get("thinking"))
+        if text:
+            yield text
 
 
-def tell_result(draft: Draft, calls: Calls, message: Body, place: str) -> None:
-    """A message of the role tool, or of the older role function."""
-    tool = word(message.get("name"))
+def add_tool_message(draft: Draft, calls: CallMatcher, message: JsonObject, place: str) -> None:
+    """Add a message with the role tool, or with the older role function."""
+    tool = as_text(message.get("name"))
     if "content" not in message:
         draft.note_omission("no-content", place, "a result without content")
-    output = content(draft, message.get("content"), place)
-    key = calls.key(word(message.get("tool_call_id")), tool)
+    output = parse_content(draft, message.get("content"), place)
+    key = calls.find_key(as_text(message.get("tool_call_id")), tool)
     draft.add_tool_result(key, "" if output is None else output, tool=tool)
 
 
-def gists(message: Any) -> list[Any]:
-    """What a message says, for finding it again in the next request."""
+def build_comparison_keys(message: Any) -> list[Any]:
+    """Return what identifies a message when the next request repeats it."""
     if not isinstance(message, dict):
         return [["odd", message]]
     role = str(message.get("role", "assistant"))
-    value = message.get("content")
-    parts: list[tuple[str, Any]] = [("text", value)] if isinstance(value, str) else []
-    for part in objects(_without_thinking(value)):
+    content = message.get("content")
+    parts: list[tuple[str, Any]] = [("text", content)] if isinstance(content, str) else []
+    for part in as_dicts(_drop_thinking_parts(content)):
         text = part.get("text")
-        parts.append(
-            ("text", text)
-            if part.get("type") == "text" and isinstance(text, str)
-            else ("part", part)
-        )
+        if part.get("type") == "text" and isinstance(text, str):
+            parts.append(("text", text))
+        else:
+            parts.append(("part", part))
     if role in ("tool", "function"):
-        return [["result", runs(role, parts)]]
-    if refusal := word(message.get("refusal")):
+        return [["result", join_comparison_keys(role, parts)]]
+    refusal = as_text(message.get("refusal"))
+    if refusal:
         parts.append(("text", refusal))
-    for call in objects(message.get("tool_calls")):
-        made = call.get("custom") or call.get("function")
-        parts.append(("call", _call_gist(made)))
+    for call in as_dicts(message.get("tool_calls")):
+        parts.append(("call", _build_call_key(call.get("custom") or call.get("function"))))
     if isinstance(message.get("function_call"), dict):
-        parts.append(("call", _call_gist(message["function_call"])))
-    return runs(role, parts)
+        parts.append(("call", _build_call_key(message["function_call"])))
+    return join_comparison_keys(role, parts)
 
 
-def _call_gist(call: Any) -> list[Any]:
-    return (
-        [call.get("name"), arguments(call.get("arguments", call.get("input")))]
-        if isinstance(call, dict)
-        else []
-    )
+def _build_call_key(call: Any) -> list[Any]:
+    if not isinstance(call, dict):
+        return []
+    return [call.get("name"), parse_arguments(call.get("arguments", call.get("input")))]
 
 
-class Chunks:
-    """Merges `chat.completion.chunk` objects: choices by index, tool calls by index, texts end to
-    end."""
+class ChunkMerger:
+    """Merges `chat.completion.chunk` objects: choices and tool calls by index, texts appended."""
 
     def __init__(self) -> None:
-        self._body: Body | None = None
-        self._done = False
+        self._body: JsonObject | None = None
+        self._is_finished = False
 
-    def add(self, chunk: Body) -> Body | None:
-        """Take a chunk; gives the response before it when the chunk begins another."""
-        finished = self.end() if self._begins_another(chunk) else None
-        body = self._body = self._body if self._body is not None else {"choices": []}
+    def add(self, chunk: JsonObject) -> JsonObject | None:
+        """Add a chunk; return the previous response if the chunk begins another."""
+        finished = self.end() if self._begins_response(chunk) else None
+        if self._body is None:
+            self._body = {"choices": []}
+        body = self._body
         for name, value in chunk.items():
             if name != "choices" and (value or name not in body):
                 body[name] = value
         body["object"] = "chat.completion"
-        for part in objects(chunk.get("choices")):
-            _merge_choice(body["choices"], part)
-            self._done = self._done or bool(part.get("finish_reason"))
+        for choice in as_dicts(chunk.get("choices")):
+            _merge_choice(body["choices"], choice)
+            if choice.get("finish_reason"):
+                self._is_finished = True
         return finished
 
-    def _begins_another(self, chunk: Body) -> bool:
+    def _begins_response(self, chunk: JsonObject) -> bool:
         if self._body is None:
             return False
-        old, new = self._body.get("id"), chunk.get("id")
-        if old and new:
-            return bool(old != new)
-        starts = any(
-            isinstance(c.get("delta"), dict) and c["delta"].get("role")
-            for c in objects(chunk.get("choices"))
-        )
-        return self._done and starts
+        old_id = self._body.get("id")
+        new_id = chunk.get("id")
+        if old_id and new_id:
+            return bool(old_id != new_id)
+        if not self._is_finished:
+            return False
+        # Without ids, a role after the end of a response begins another.
+        deltas = [choice.get("delta") for choice in as_dicts(chunk.get("choices"))]
+        return any(isinstance(delta, dict) and delta.get("role") for delta in deltas)
 
-    def end(self) -> Body | None:
-        """The response under way, when there is one."""
-        body, self._body, self._done = self._body, None, False
+    def end(self) -> JsonObject | None:
+        """Return the unfinished response, if there is one."""
+        body = self._body
+        self._body = None
+        self._is_finished = False
         return body
 
 
-def _merge_choice(choices: list[Any], part: Body) -> None:
-    index = part.get("index") if isinstance(part.get("index"), int) else 0
+def _merge_choice(choices: list[Any], part: JsonObject) -> None:
+    index = part.get("index")
+    if not isinstance(index, int):
+        index = 0
     choice = next((known for known in choices if known["index"] == index), None)
     if choice is None:
-        choice = {
-            "index": index,
-            "message": {"role": "assistant", "content": None},
-            "finish_reason": None,
-        }
+        message = {"role": "assistant", "content": None}
+        choice = {"index": index, "message": message, "finish_reason": None}
         choices.append(choice)
     if part.get("finish_reason"):
         choice["finish_reason"] = part["finish_reason"]
@@ -274,52 +290,51 @@ def _merge_choice(choices: list[Any], part: Body) -> None:
         _merge_delta(choice["message"], delta)
 
 
-def _merge_delta(message: Body, delta: Body) -> None:
+def _merge_delta(message: JsonObject, delta: JsonObject) -> None:
     for name, value in delta.items():
-        if (
-            name in _SPOKEN_DELTAS
-            and isinstance(value, str)
-            and isinstance(message.get(name), str | None)
-        ):
-            message[name] = (message.get(name) or "") + value
+        known = message.get(name)
+        is_text = name in _TEXT_FIELDS and isinstance(value, str)
+        if is_text and isinstance(known, str | None):
+            message[name] = (known or "") + value
         elif name == "tool_calls":
-            calls = message["tool_calls"] = objects(message.get("tool_calls"))
-            for call in objects(value):
+            calls = message["tool_calls"] = as_dicts(known)
+            for call in as_dicts(value):
                 _merge_call(calls, call)
         elif name == "function_call" and isinstance(value, dict):
-            message[name] = _merged_function(message.get(name), value)
-        elif isinstance(value, list) and isinstance(message.get(name), list):
-            message[name] = message[name] + value
-        elif value is not None and name != "content":
-            message[name] = value
+            message[name] = _merge_function(known, value)
+        elif isinstance(value, list) and isinstance(known, list):
+            message[name] = known + value
         elif value is not None:
-            message["content"] = value
+            message[name] = value
 
 
-def _merge_call(calls: list[Body], part: Body) -> None:
+def _merge_call(calls: list[JsonObject], part: JsonObject) -> None:
     index = part.get("index")
     if not isinstance(index, int):
         # Some servers send whole calls without an index.
         index = len(calls)
     call = next(
-        (known for known in calls if known["index"] == index and _same_call(known, part)), None
+        (known for known in calls if known["index"] == index and _is_same_call(known, part)), None
     )
     if call is None:
         call = {"index": index}
         calls.append(call)
     for name, value in part.items():
         if name in ("function", "custom") and isinstance(value, dict):
-            call[name] = _merged_function(call.get(name), value)
+            call[name] = _merge_function(call.get(name), value)
         elif value and name != "index":
             call[name] = value
 
 
-def _same_call(known: Body, part: Body) -> bool:
-    """Gemini behind this dialect gives every call index 0; another id is another call."""
+def _is_same_call(known: JsonObject, part: JsonObject) -> bool:
+    """Return whether a chunk with the same index continues a call.
+
+    Gemini behind this API gives every call the index 0; another id is another call.
+    """
     return not part.get("id") or not known.get("id") or known["id"] == part["id"]
 
 
-def _merged_function(known: Any, part: Body) -> Body:
+def _merge_function(known: Any, part: JsonObject) -> JsonObject:
     function = dict(known) if isinstance(known, dict) else {}
     for name, value in part.items():
         if name in ("arguments", "input") and isinstance(value, str):

@@ -1,16 +1,16 @@
-"""Images, sounds and files that lie beside the conversations of an export, found by their ids and
-put into messages."""
+"""Images, audio and files next to the conversations of an export, found by id."""
 
 import base64
 import re
 from typing import Any
 
 from open_token.errors import InputError
+from open_token.formats.shared.fields import JsonObject
 from open_token.jsontools.media import build_media_block
 from open_token.sources.source import Source
 
-_LARGEST = 1 << 25
-_STARTS = (
+_MAX_ASSET_BYTES = 1 << 25
+_SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
@@ -18,69 +18,77 @@ _STARTS = (
     (b"ID3", "audio/mpeg"),
     (b"OggS", "audio/ogg"),
 )
-_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_RIFF_TYPES = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
 class Assets:
-    """The files of an export by id. `named` finds the id in a file's path; nothing is opened before
-    it is asked for."""
+    """The files of an export by id; nothing is opened before it is asked for.
+
+    `named` finds the id in the path of a file, `beside` finds the files next to a single file.
+    """
 
     def __init__(self, source: Source, named: re.Pattern[str], beside: str = "") -> None:
         self._source = source
-        self._named = named
-        self._beside = beside
-        self._places: dict[str, Any] | None = None
+        self._id_pattern = named
+        self._sibling_glob = beside
+        self._files: dict[str, str | Source] | None = None
+        """By id: the name of a member, or a file."""
 
     def get(self, key: str) -> bytes | None:
-        """The bytes of a file; None when the export has none of that id, or a very large one."""
-        place = self._found().get(key)
-        if place is None:
+        """Return the bytes of a file; None if there is none of that id, or it is very large."""
+        file = self._find_files().get(key)
+        if file is None:
             return None
         try:
-            file = self._source.member(place) if isinstance(place, str) else place
-            if file is None or file.size > _LARGEST:
+            source = self._source.member(file) if isinstance(file, str) else file
+            if source is None or source.size > _MAX_ASSET_BYTES:
                 return None
-            with file.opened() as stream:
+            with source.opened() as stream:
                 return bytes(stream.read())
         except InputError:
             return None
         finally:
-            # It stands in a message now; to hold on to each would need as much memory as the
-            # archive unpacked.
-            if self._source.family[-1] is not self._source and self._source.family[
-                -1
-            ].name.endswith(f"!{place}"):
+            # It is in a message now. Keeping each source would need as much memory as the
+            # unpacked archive.
+            last = self._source.family[-1]
+            if last is not self._source and last.name.endswith(f"!{file}"):
                 self._source.family.pop()
 
-    def _found(self) -> dict[str, Any]:
-        if self._places is None:
-            self._places = {}
-            for name, place in self._listed():
-                if found := self._named.search(name):
-                    self._places.setdefault(found[1], place)
-        return self._places
+    def _find_files(self) -> dict[str, str | Source]:
+        if self._files is None:
+            self._files = {}
+            for name, file in self._list_files():
+                match = self._id_pattern.search(name)
+                if match:
+                    self._files.setdefault(match[1], file)
+        return self._files
 
-    def _listed(self) -> list[tuple[str, Any]]:
+    def _list_files(self) -> list[tuple[str, Any]]:
         source = self._source
         if source.shape == "zip":
             return [(name, name) for name in source.members]
-        before = len(source.family)
-        files = (
-            source.below("**/*") if source.shape == "folder" else source.neighbours(self._beside)
-        )
-        del source.family[before:]
+        count = len(source.family)
+        if source.shape == "folder":
+            files = source.find_files("**/*")
+        else:
+            files = source.find_siblings(self._sibling_glob)
+        del source.family[count:]
         return [(file.path.as_posix() if file.path else "", file) for file in files]
 
 
-def block_of(data: bytes, kind: str, media_type: str | None = None) -> dict[str, Any]:
-    """A file as a block of a message."""
-    return build_media_block(media_type or type_of(data), base64.b64encode(data).decode(), kind)
+def build_asset_block(data: bytes, kind: str, media_type: str | None = None) -> JsonObject:
+    """Return a file as a block of a message."""
+    encoded = base64.b64encode(data).decode()
+    return build_media_block(media_type or detect_media_type(data), encoded, kind)
 
 
-def type_of(data: bytes) -> str | None:
-    """The media type that the first bytes tell; names tell it differently on every machine."""
+def detect_media_type(data: bytes) -> str | None:
+    """Return the media type by the first bytes; that of a name depends on the machine."""
     if data[:4] == b"RIFF":
-        return _RIFF.get(data[8:12])
+        return _RIFF_TYPES.get(data[8:12])
     if data[4:8] == b"ftyp":
         return "video/mp4"
-    return next((name for start, name in _STARTS if data.startswith(start)), None)
+    for signature, media_type in _SIGNATURES:
+        if data.startswith(signature):
+            return media_type
+    return None

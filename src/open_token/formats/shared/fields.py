@@ -1,72 +1,83 @@
-"""Looks into records of which nothing is certain: a field may be missing, empty or of any other
-kind."""
+"""Access to fields of untrusted JSON: a field may be missing, empty or of an unexpected type."""
 
-import re
-from collections.abc import Callable
 from typing import Any
 
-from open_token.builder.draft import Draft
-from open_token.sources.source import Source
+import msgspec
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
-
-
-def record_in(value: Any, key: str) -> Record:
-    """A field that holds an object; an empty one when it does not."""
-    found = value.get(key) if type(value) is dict else None
-    return found if type(found) is dict else {}
+_decode_json = msgspec.json.Decoder().decode
 
 
-def records_in(value: Any, key: str) -> list[Record]:
-    """The objects in a field that holds a list."""
-    found = value.get(key) if type(value) is dict else None
-    return [item for item in found if type(item) is dict] if type(found) is list else []
+def as_text(value: Any) -> str | None:
+    """Return a non-empty string; None for anything else."""
+    return value if isinstance(value, str) and value else None
 
 
-def word_in(value: Any, key: str) -> str | None:
-    """A field that holds text, and not an empty one."""
-    found = value.get(key) if type(value) is dict else None
-    return found if isinstance(found, str) and found else None
+def as_dicts(value: Any) -> list[JsonObject]:
+    """Return the objects in a list; nothing if the value is not a list."""
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
 
 
-def kept(value: Record, *names: str) -> Record:
-    """These fields, those that say something."""
+def get_dict(value: Any, key: str) -> JsonObject:
+    """Return a field that holds an object; an empty one if it does not."""
+    field = value.get(key) if type(value) is dict else None
+    return field if type(field) is dict else {}
+
+
+def get_dicts(value: Any, key: str) -> list[JsonObject]:
+    """Return the objects in a field that holds a list."""
+    field = value.get(key) if type(value) is dict else None
+    if type(field) is not list:
+        return []
+    return [item for item in field if type(item) is dict]
+
+
+def get_text(value: Any, key: str) -> str | None:
+    """Return a field that holds a non-empty string; None if it does not."""
+    field = value.get(key) if type(value) is dict else None
+    return field if isinstance(field, str) and field else None
+
+
+def get_first(value: JsonObject, *names: str) -> Any:
+    """Return the first of these fields that is present and not null."""
+    for name in names:
+        field = value.get(name)
+        if field is not None:
+            return field
+    return None
+
+
+def pick_fields(value: JsonObject, *names: str) -> JsonObject:
+    """Return these fields, without those that are missing or null."""
     return {name: value[name] for name in names if value.get(name) is not None}
 
 
-def note_definitions(skip: Callable[[str, str, str], None], tools: Any, place: str) -> None:
-    """Say that only the names of tools are told, where there is more: what the model was told of
-    them."""
-    if isinstance(tools, list) and any(map(_is_described, tools)):
-        skip("tool-definitions", place, "what the model was told of its tools beside their names")
+def drop_nulls(value: JsonObject) -> JsonObject:
+    """Return the fields that are not null."""
+    return {name: field for name, field in value.items() if field is not None}
 
 
-def _is_described(tool: Any) -> bool:
-    inner = tool.get("function") if isinstance(tool, dict) else None
-    held = inner if isinstance(inner, dict) else tool if isinstance(tool, dict) else {}
-    return any(value for key, value in held.items() if key not in ("name", "title", "type", "kind"))
+def parse_arguments(value: Any) -> Any:
+    """Return the arguments of a tool call, parsed if they are a JSON object or array in a string."""
+    if value is None:
+        return {}
+    if not isinstance(value, str):
+        return value
+    try:
+        parsed = _decode_json(value.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return value
+    return parsed if isinstance(parsed, dict | list) else value
 
 
-def name_of(kind: Any) -> str:
-    """A kind as a note may show it: a short word of the runtime's own, nothing that could be
-    content."""
-    return kind if isinstance(kind, str) and _NAME.fullmatch(kind) else "without a known type"
-
-
-def note_faults(file: Source, name: str, draft: Draft) -> None:
-    """Note what was mended or left out; for the file that was opened itself that is done
-    elsewhere."""
-    if file.half_line is not None:
-        draft.note_omission(
-            "half-line",
-            f"{name} line {file.half_line}",
-            "the last line was not complete and is left out",
-        )
-    for number in file.repaired:
-        draft.note_omission(
-            "lone-surrogate",
-            f"{name} line {number}",
-            "text that is not valid Unicode was replaced by U+FFFD",
-        )
+def parse_json_text(value: Any) -> Any:
+    """Return the parsed value of a string that holds a JSON object or array; anything else as is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return _decode_json(value.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return value

@@ -1,5 +1,4 @@
-"""Subagents whose records stand in their parent's own log, by the call that started them: a span
-for each."""
+"""Subagents whose records are in the log of their parent: a span for each."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,40 +8,45 @@ from open_token.model.document import Visibility
 
 
 @dataclass(slots=True)
-class Agent:
-    """Who speaks in one line of talk, and where that stands: the main one, or a subagent."""
+class InlineAgent:
+    """The main agent or a subagent, and where its records go."""
 
     name: str = "assistant"
     instance: str | None = None
     call: str | None = None
     span: str | None = None
     muted: bool = False
-    """Its records are counted, not told."""
+    """Whether its records are counted instead of added."""
     records: int = 0
     model: str | None = None
     actor: str = ""
-    """Of the model that spoke last."""
+    """The actor of the current model."""
     thought: tuple[str, str | None] | None = None
-    """What it thought, and when, until an answer tells which model that was."""
+    """Reasoning and its time, until an answer tells which model it is of."""
 
     @property
     def visibility(self) -> Visibility:
-        """What the main agent says is for the person; what a subagent says is for the main one."""
+        """Messages of the main agent are for the person, those of a subagent are internal."""
         return "internal" if self.call else "public"
 
 
-class AgentSpans:
+class InlineSubagents:
     """The subagents of a conversation."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._agents: dict[str, Agent] = {}
-        self._open: dict[int, Agent] = {}
+        self._agents: dict[str, InlineAgent] = {}
+        self._open: dict[int, InlineAgent] = {}
 
     def start(
-        self, agent: Agent, about: dict[str, Any], actor: str, ts: str | None, parent: Agent
+        self,
+        agent: InlineAgent,
+        about: dict[str, Any],
+        actor: str,
+        ts: str | None,
+        parent: InlineAgent,
     ) -> None:
-        """A subagent begins; its call must be there."""
+        """Start a subagent, whose call must have been added."""
         draft = self._draft
         agent.muted = parent.muted or draft.subagents != "inline"
         if draft.subagents == "none" or parent.muted:
@@ -59,20 +63,20 @@ class AgentSpans:
             if key:
                 self._agents[key] = agent
 
-    def find(self, key: str | None) -> Agent | None:
-        """The subagent of this call, or of this instance id."""
+    def find(self, key: str | None) -> InlineAgent | None:
+        """Return the subagent of this call, or of this instance id."""
         return self._agents.get(key) if key else None
 
-    def also(self, key: str, agent: Agent) -> None:
-        """The subagent has this id too."""
+    def add_alias(self, key: str, agent: InlineAgent) -> None:
+        """Let the subagent be found by this id, too."""
         self._agents.setdefault(key, agent)
 
-    def latest(self) -> Agent | None:
-        """The subagent that was started last and has not ended."""
+    def latest(self) -> InlineAgent | None:
+        """Return the subagent that was started last and has not ended."""
         return next(reversed(self._open.values()), None)
 
-    def end(self, agent: Agent, about: dict[str, Any], ts: str | None = None) -> None:
-        """A subagent is done; what comes of it later stands behind its span."""
+    def end(self, agent: InlineAgent, about: dict[str, Any], ts: str | None = None) -> None:
+        """End a subagent; records of it that come later follow its span."""
         if self._open.pop(id(agent), None) is None or agent.span is None:
             return
         if agent.muted:
@@ -80,11 +84,11 @@ class AgentSpans:
         self._draft.end_span(agent.span, about, ts=ts, call=agent.call)
         agent.span = None
 
-    def all(self) -> list[Agent]:
-        """Those that have not ended."""
+    def list_open(self) -> list[InlineAgent]:
+        """Return the subagents that have not ended."""
         return list(self._open.values())
 
     def finish(self) -> None:
-        """The log is over."""
-        for agent in reversed(self.all()):
+        """End all subagents at the end of the log."""
+        for agent in reversed(self.list_open()):
             self.end(agent, {})

@@ -1,120 +1,118 @@
-"""Messages as dictionaries, in the shapes that traces and frameworks share, turned into the one
-form."""
+"""Messages as dictionaries, in the shapes that traces and frameworks share."""
 
 from typing import Any
 
-import msgspec
-
-from open_token.formats.shared.messages import (
-    RESULTS,
-    Body,
-    Call,
-    Part,
-    Result,
-    Said,
-    Text,
-    Thought,
-    call_of,
-    first,
-    output_of,
-    parts_of,
-    role_of,
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_dicts,
+    as_text,
+    get_first,
+    parse_arguments,
+    parse_json_text,
 )
-from open_token.formats.shared.responses_content import arguments, word
+from open_token.formats.shared.messages import (
+    RESULT_TYPES,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    normalize_role,
+    parse_parts,
+    parse_tool_call,
+    unpack_output,
+)
 
-_PLAIN_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-_decode = msgspec.json.Decoder().decode
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
-def parsed(value: Any) -> Any:
-    """JSON that stands in a text, parsed; anything else as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
-        return value
-    try:
-        return _decode(value.encode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return value
-
-
-def said(message: Any) -> Said | None:
-    """A message with a role: as OpenAI, Anthropic, AG-UI or the OpenTelemetry conventions write
-    it."""
-    if isinstance(message, str):
-        return Said("user", [Text(message)])
-    if not isinstance(message, dict) or not (role := role_of(message.get("role"))):
+def parse_message(value: Any) -> Message | None:
+    """Return a message with a role, as OpenAI, Anthropic, AG-UI or OpenTelemetry write it."""
+    if isinstance(value, str):
+        return Message("user", [TextPart(value)])
+    role = normalize_role(value.get("role")) if isinstance(value, dict) else ""
+    if not role:
         return None
-    made = Said(role, [], name=word(message.get("name")), model=word(message.get("model")))
-    content = (
-        message.get("parts") if isinstance(message.get("parts"), list) else message.get("content")
-    )
+    message = Message(role, [], name=as_text(value.get("name")), model=as_text(value.get("model")))
+    content = value.get("parts")
+    if not isinstance(content, list):
+        content = value.get("content")
     if role == "tool":
-        made.parts = _results(message, content, made.odd)
-        return made
-    made.parts = [*_thoughts(message), *parts_of(content, made.odd)]
-    if refusal := word(message.get("refusal")):
-        made.parts.append(Text(refusal))
-    if isinstance(audio := message.get("audio"), dict):
-        made.parts += parts_of([{"type": "audio", **audio}], made.odd)
-    made.parts += calls_of(
-        message, {part.id for part in made.parts if isinstance(part, Call) and part.id}
-    )
-    return made
+        message.parts = _parse_results(value, content, message.unknown_kinds)
+        return message
+    message.parts = _parse_reasoning(value) + parse_parts(content, message.unknown_kinds)
+    refusal = as_text(value.get("refusal"))
+    if refusal:
+        message.parts.append(TextPart(refusal))
+    audio = value.get("audio")
+    if isinstance(audio, dict):
+        message.parts += parse_parts([{"type": "audio", **audio}], message.unknown_kinds)
+    known = {part.id for part in message.parts if isinstance(part, ToolCallPart) and part.id}
+    message.parts += parse_tool_calls(value, known)
+    return message
 
 
-def _thoughts(message: Body) -> list[Part]:
-    for name in _PLAIN_THOUGHTS:
-        if plain := word(message.get(name)):
-            return [Thought(plain)]
+def _parse_reasoning(message: JsonObject) -> list[Part]:
+    for name in _REASONING_FIELDS:
+        text = as_text(message.get(name))
+        if text:
+            return [ReasoningPart(text)]
     return []
 
 
-def calls_of(message: Body, known: set[str], name: str | None = None) -> list[Part]:
-    """The calls beside the content, but for those that the content shows too; under one name, or
-    under any."""
-    given = message.get(name) if name else first(message, "tool_calls", "toolCalls")
-    calls = (
-        [call_of(call) for call in given if isinstance(call, dict)]
-        if isinstance(given, list)
-        else []
-    )
-    legacy = None if name else message.get("function_call")
-    if isinstance(legacy, dict):
-        calls.append(
-            Call(None, word(legacy.get("name")) or "tool", arguments(legacy.get("arguments")))
-        )
+def parse_tool_calls(message: JsonObject, known: set[str], name: str | None = None) -> list[Part]:
+    """Return the calls next to the content, without those that the content has, too.
+
+    They are looked up in the field `name`, or under all usual names.
+    """
+    value = message.get(name) if name else get_first(message, "tool_calls", "toolCalls")
+    calls = [parse_tool_call(call) for call in as_dicts(value)]
+    function_call = None if name else message.get("function_call")
+    if isinstance(function_call, dict):
+        tool = as_text(function_call.get("name")) or "tool"
+        arguments = parse_arguments(function_call.get("arguments"))
+        calls.append(ToolCallPart(None, tool, arguments))
     return [call for call in calls if call.id not in known]
 
 
-def _results(message: Body, content: Any, odd: list[Any]) -> list[Part]:
-    """A message of a tool; the conventions of OpenTelemetry wrap each output in a part."""
-    native = word(first(message, "tool_call_id", "toolCallId", "id"))
-    tool = word(message.get("name"))
-    kinds = (
-        [block.get("type") if isinstance(block, dict) else None for block in content]
-        if isinstance(content, list)
-        else []
-    )
-    if kinds and all(isinstance(kind, str) and kind in RESULTS for kind in kinds):
-        made = [part for part in parts_of(content, odd) if isinstance(part, Result)]
-        return [part._replace(id=part.id or native, tool=part.tool or tool) for part in made]
+def _parse_results(message: JsonObject, content: Any, unknown_kinds: list[Any]) -> list[Part]:
+    """Return the results in a message of a tool; OpenTelemetry wraps each output in a part."""
+    native_id = as_text(get_first(message, "tool_call_id", "toolCallId", "id"))
+    tool = as_text(message.get("name"))
+    if _are_results(content):
+        results = parse_parts(content, unknown_kinds)
+        return [
+            part._replace(id=part.id or native_id, tool=part.tool or tool)
+            for part in results
+            if isinstance(part, ToolResultPart)
+        ]
+    facts: JsonObject | None = None
     error = message.get("error")
-    facts = (
-        {"is_error": True, **({"error": error} if isinstance(error, str) else {})}
-        if error
-        else None
-    )
-    return [Result(native, output_of(content), tool, facts)]
+    if error:
+        facts = {"is_error": True}
+        if isinstance(error, str):
+            facts["error"] = error
+    return [ToolResultPart(native_id, unpack_output(content), tool, facts)]
 
 
-def saids(value: Any, unknown: list[Any]) -> list[Said]:
-    """All messages of a list, also one inside another; what is no message is put aside."""
-    value = parsed(value)
+def _are_results(content: Any) -> bool:
+    if not isinstance(content, list) or not content:
+        return False
+    kinds = [block.get("type") if isinstance(block, dict) else None for block in content]
+    return all(isinstance(kind, str) and kind in RESULT_TYPES for kind in kinds)
+
+
+def parse_messages(value: Any, unknown: list[Any]) -> list[Message]:
+    """Return all messages of a list, also of a list in a list; others are added to `unknown`."""
+    value = parse_json_text(value)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
-    made = []
+    messages = []
     for item in value if isinstance(value, list) else [value]:
-        if (message := said(item)) is not None:
-            made.append(message)
+        message = parse_message(item)
+        if message is not None:
+            messages.append(message)
         elif item is not None:
             unknown.append(item)
-    return made
+    return messages

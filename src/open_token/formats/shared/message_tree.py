@@ -1,48 +1,51 @@
-"""The tree of messages in a chat product's export: the line that was shown last, and the branches
-that were left."""
+"""The tree of messages in the export of a chat product: the active line and abandoned branches."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from open_token.builder.draft import Draft
 
-NODE, BEGIN, END = "node", "begin", "end"
+NODE = "node"
+BEGIN = "begin"
+END = "end"
 
 
-def walk(
+def walk_tree(
     parents: Mapping[str, str | None], leaf: str | None, rank: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Every node once, each behind its parent: what to do (NODE, or BEGIN and END of a branch), and
-    the node's key.
+    """Yield every node once, after its parent, as (step, key).
 
-    `parents` is in source order. The line that ends in `leaf` is the one that counts; where there
-    is no leaf it follows the last child everywhere. Branches stand where they fork off, before the
-    line goes on. `rank` orders siblings."""
-    above = _without_circles(parents)
+    A step is NODE, or BEGIN and END around an abandoned branch. `parents` is in source order. The
+    line that ends in `leaf` is the active one; without a leaf it follows the last child
+    everywhere. Branches come where they fork off, before the line continues. `rank` orders
+    siblings.
+    """
+    parent_of = _break_cycles(parents)
     children: dict[str | None, list[str]] = {}
-    for key, parent in above.items():
+    for key, parent in parent_of.items():
         children.setdefault(parent, []).append(key)
     if rank:
         for siblings in children.values():
-            siblings.sort(key=lambda key: rank.get(key, len(above)))
-    line = set()
-    node = leaf if leaf in above else None
+            siblings.sort(key=lambda key: rank.get(key, len(parent_of)))
+    active = set()
+    node = leaf if leaf in parent_of else None
     while node is not None:
-        line.add(node)
-        node = above[node]
-    stack = _fork(children.get(None, []), line)
+        active.add(node)
+        node = parent_of[node]
+    # An explicit stack: conversations are deeper than Python recurses.
+    stack = _plan_fork(children.get(None, []), active)
     while stack:
-        what, key = stack.pop()
-        yield what, key
-        if what == NODE:
-            stack += _fork(children.get(key, []), line)
+        step, key = stack.pop()
+        yield step, key
+        if step == NODE:
+            stack += _plan_fork(children.get(key, []), active)
 
 
-def _fork(siblings: list[str], line: set[str]) -> list[tuple[str, str]]:
-    """What a stack takes for these siblings: the branches that were left come off it first."""
+def _plan_fork(siblings: list[str], active: set[str]) -> list[tuple[str, str]]:
+    """Return the steps for siblings, in the order of a stack: abandoned branches come off first."""
     if not siblings:
         return []
-    chosen = next((key for key in siblings if key in line), siblings[-1])
+    chosen = next((key for key in siblings if key in active), siblings[-1])
     steps = [(NODE, chosen)]
     for key in reversed(siblings):
         if key != chosen:
@@ -50,47 +53,46 @@ def _fork(siblings: list[str], line: set[str]) -> list[tuple[str, str]]:
     return steps
 
 
-def _without_circles(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Parents that are there and lead to a root; a node that would be its own ancestor becomes
-    one."""
-    above = {key: parent if parent in parents else None for key, parent in parents.items()}
+def _break_cycles(parents: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return parents that exist and lead to a root; a node that is its own ancestor becomes one."""
+    parent_of = {key: parent if parent in parents else None for key, parent in parents.items()}
     done: set[str] = set()
-    for start in above:
-        trail: dict[str, None] = {}
+    for start in parent_of:
+        path: dict[str, None] = {}
         key: str | None = start
-        while key is not None and key not in done and key not in trail:
-            trail[key] = None
-            key = above[key]
-        if key is not None and key in trail:
-            above[next(reversed(trail))] = None
-        done.update(trail)
-    return above
+        while key is not None and key not in done and key not in path:
+            path[key] = None
+            key = parent_of[key]
+        if key is not None and key in path:
+            parent_of[next(reversed(path))] = None
+        done.update(path)
+    return parent_of
 
 
-class Branches:
-    """Where branches begin and end among the events; told to the draft at the end, the outer before
-    the inner."""
+class BranchRecorder:
+    """Records where branches begin and end, and drops them at the end, outer before inner."""
 
     def __init__(self, draft: Draft, detail: str) -> None:
         self._draft = draft
         self._data: dict[str, Any] = {"kind": "abandoned_branch", "detail": detail}
         self._open: list[int] = []
-        self._found: list[tuple[int, int]] = []
+        self._branches: list[tuple[int, int]] = []
 
     def begin(self) -> None:
-        """What is told next belongs to a branch."""
+        """Begin a branch with the next event."""
         self._open.append(self._draft.count)
 
     def end(self) -> None:
-        """The branch that began last is over."""
+        """End the branch that began last."""
         first = self._open.pop()
         if first < self._draft.count:
-            self._found.append((first, self._draft.count))
+            self._branches.append((first, self._draft.count))
 
     def close(self) -> None:
-        """Tell the draft which events are branches."""
-        if not self._found:
+        """Drop the branches from the draft."""
+        if not self._branches:
             return
         actor = self._draft.get_actor("system", "runtime")
-        for first, end in sorted(set(self._found), key=lambda places: (places[0], -places[1])):
+        branches = sorted(set(self._branches), key=lambda places: (places[0], -places[1]))
+        for first, end in branches:
             self._draft.drop_branch(first, end, dict(self._data), actor)

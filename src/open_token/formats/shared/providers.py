@@ -1,70 +1,71 @@
-"""Which of the spec's providers stands behind the names that runtimes give to providers and
-models."""
+"""Providers: which one of the specification is behind the names of providers and models."""
 
 import re
 from functools import lru_cache
 
 from open_token.model.document import Conversation
 
-_NAMES = (
+_PROVIDER_PATTERNS = (
     ("anthropic", re.compile("anthropic|claude")),
     ("openai", re.compile("openai|chatgpt|codex|^azure|^gpt-")),
     ("google", re.compile("google|gemini|gemma|vertex|^gcp")),
     ("meta", re.compile("(?<![a-z])(?:meta(?![a-z])|llama)")),
 )
-_MODELS = (
+_MODEL_PATTERNS = (
     ("openai", re.compile("^o[134](?![a-z])|^computer-use")),
     ("anthropic", re.compile("claude")),
     ("google", re.compile("gemini|gemma")),
     ("meta", re.compile("llama")),
     ("openai", re.compile("gpt|codex")),
 )
-_LONGEST = 200
+_MAX_NAME_LENGTH = 200
 
 
-def provider_of(model: str | None, named: str | None = None) -> str | None:
-    """The provider by the runtime's name for it, else by the model's; `other`: not on the list;
-    None: neither known."""
-    return _known(named, model) or ("other" if named or model else None)
+def identify_provider(model: str | None, named: str | None = None) -> str | None:
+    """Return the provider by the runtime's name for it, else by the model.
+
+    `other` is a provider that is not on the list; None means that neither name is known.
+    """
+    return _identify_known(named, model) or ("other" if named or model else None)
 
 
-def _known(named: str | None, model: str | None) -> str | None:
-    return (_by_name(named[:_LONGEST]) if named else None) or (
-        _by_model(model[:_LONGEST]) if model else None
-    )
-
-
-@lru_cache(256)
-def _by_name(named: str) -> str | None:
-    named = named.lower()
-    return next((provider for provider, mark in _NAMES if mark.search(named)), None)
+def _identify_known(named: str | None, model: str | None) -> str | None:
+    provider = _match_provider(named[:_MAX_NAME_LENGTH]) if named else None
+    if provider is None and model:
+        provider = _match_model(model[:_MAX_NAME_LENGTH])
+    return provider
 
 
 @lru_cache(256)
-def _by_model(model: str) -> str | None:
-    # What stands before the last slash is the server or the library that it was called through.
-    *before, name = model.lower().split("/")
-    found = next((provider for provider, mark in _MODELS if mark.search(name)), None)
-    return found or next(
-        (provider for provider in ("anthropic", "google") if provider in before), None
-    )
+def _match_provider(name: str) -> str | None:
+    name = name.lower()
+    return next((known for known, pattern in _PROVIDER_PATTERNS if pattern.search(name)), None)
 
 
-class Providers:
-    """The providers met in a conversation: one is the conversation's own, of several none is."""
+@lru_cache(256)
+def _match_model(model: str) -> str | None:
+    # What is before the last slash is the server or the library that the model was called through.
+    *prefixes, name = model.lower().split("/")
+    for provider, pattern in _MODEL_PATTERNS:
+        if pattern.search(name):
+            return provider
+    return next((known for known in ("anthropic", "google") if known in prefixes), None)
+
+
+class ProviderTracker:
+    """The providers in a conversation: if there is only one, it is that of the conversation."""
 
     def __init__(self) -> None:
-        self._met: set[str] = set()
+        self._providers: set[str] = set()
 
-    def meet(self, named: str | None, model: str | None) -> str | None:
-        """A model spoke; gives its provider: the runtime's own name for it, else what the model's
-        name tells."""
-        known = _known(named, model)
+    def add_model(self, named: str | None, model: str | None) -> str | None:
+        """Add the provider of a model; return the runtime's name for it, else the known name."""
+        known = _identify_known(named, model)
         if known or named:
-            self._met.add(known or "other")
+            self._providers.add(known or "other")
         return named or known
 
-    def settle(self, conversation: Conversation) -> None:
-        """Enter the provider of the conversation when there is just one."""
-        if len(self._met) == 1:
-            conversation["provider"] = next(iter(self._met))
+    def set_provider(self, conversation: Conversation) -> None:
+        """Set the provider of the conversation if there is just one."""
+        if len(self._providers) == 1:
+            conversation["provider"] = next(iter(self._providers))

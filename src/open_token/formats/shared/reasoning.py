@@ -1,71 +1,89 @@
-"""Thoughts as runtimes keep them beside a message: under up to four names at once, and in tags
-before the words."""
+"""Reasoning that runtimes store with a message: in up to four fields at once, or in tags."""
 
 import re
 from typing import Any
 
-from open_token.formats.shared.chat_messages import objects
-from open_token.formats.shared.responses_content import word
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text
 
-Thought = tuple[str | None, bool]
-"""The words (None when sealed), and whether they are a summary."""
+ReasoningText = tuple[str | None, bool]
+"""The text (None if it is encrypted), and whether it is a summary."""
 
-_THINK = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
+_THINK_TAG = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
-def thoughts(body: dict[str, Any]) -> list[Thought]:
-    """Every thought of a message, each once: the runtime keeps copies of the same words under
-    several names."""
-    found: list[Thought] = []
-    for block in objects(body.get("thinking_blocks")):
-        sealed = block.get("type") == "redacted_thinking"
-        if sealed or word(block.get("thinking")):
-            found.append((None if sealed else word(block.get("thinking")), False))
+def list_reasoning(body: JsonObject) -> list[ReasoningText]:
+    """Return the reasoning of a message, each text once, although several fields may hold it."""
+    reasoning: list[ReasoningText] = []
+    for block in as_dicts(body.get("thinking_blocks")):
+        text = as_text(block.get("thinking"))
+        if block.get("type") == "redacted_thinking":
+            reasoning.append((None, False))
+        elif text:
+            reasoning.append((text, False))
     item = body.get("responses_reasoning_item")
     if isinstance(item, dict):
-        found += _item_thoughts(item)
-    for detail in objects(body.get("reasoning_details")) if not found else ():
-        text, summary = word(detail.get("text")), word(detail.get("summary"))
-        if text or summary or word(detail.get("data")):
-            found.append((text or summary, not text and bool(summary)))
-    plain = word(body.get("reasoning_content"))
-    if plain and not _is_known(plain, found):
-        found = [(plain, False), *(thought for thought in found if thought[0] is not None)]
-    return found
+        reasoning += _parse_responses_item(item)
+    if not reasoning:
+        reasoning += _parse_details(body.get("reasoning_details"))
+    plain = as_text(body.get("reasoning_content"))
+    if plain and not _is_known(plain, reasoning):
+        texts = [entry for entry in reasoning if entry[0] is not None]
+        reasoning = [(plain, False), *texts]
+    return reasoning
 
 
-def _item_thoughts(item: dict[str, Any]) -> list[Thought]:
-    words, summary = _texts(item.get("content")), _texts(item.get("summary"))
-    if words:
-        return [("\n".join(words), False)]
+def _parse_details(details: Any) -> list[ReasoningText]:
+    reasoning: list[ReasoningText] = []
+    for detail in as_dicts(details):
+        text = as_text(detail.get("text"))
+        summary = as_text(detail.get("summary"))
+        if text:
+            reasoning.append((text, False))
+        elif summary:
+            reasoning.append((summary, True))
+        elif as_text(detail.get("data")):
+            reasoning.append((None, False))
+    return reasoning
+
+
+def _parse_responses_item(item: JsonObject) -> list[ReasoningText]:
+    content = _list_strings(item.get("content"))
+    if content:
+        return [("\n".join(content), False)]
+    summary = _list_strings(item.get("summary"))
     if summary:
         return [("\n".join(summary), True)]
-    return [(None, False)] if word(item.get("encrypted_content")) else []
+    return [(None, False)] if as_text(item.get("encrypted_content")) else []
 
 
-def _texts(value: Any) -> list[str]:
+def _list_strings(value: Any) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _is_known(text: str, found: list[Thought]) -> bool:
-    joined = "".join("".join((words or "").split()) for words, _ in found)
-    return "".join(text.split()) in joined
+def _is_known(text: str, reasoning: list[ReasoningText]) -> bool:
+    """Return whether a text is among others; whitespace does not count."""
+    known = "".join("".join((entry or "").split()) for entry, _ in reasoning)
+    return "".join(text.split()) in known
 
 
-def apart(said: str | list[Any], found: list[Thought]) -> tuple[str | list[Any], list[Thought]]:
-    """Words without the `<think>` that a model put before them, and the thoughts with it where it
-    says more."""
-    text = (
-        said[0].get("text")
-        if isinstance(said, list) and said and isinstance(said[0], dict)
-        else said
-    )
-    match = _THINK.match(text) if isinstance(text, str) else None
-    if match is None or not isinstance(text, str):
-        return said, found
-    inner, rest = match[1].strip(), text[match.end() :]
-    if inner and not _is_known(inner, found):
-        found = [*found, (inner, False)]
-    if isinstance(said, str):
-        return rest, found
-    return [*([{"type": "text", "text": rest}] if rest else []), *said[1:]], found
+def split_think_tag(
+    content: str | list[Any], reasoning: list[ReasoningText]
+) -> tuple[str | list[Any], list[ReasoningText]]:
+    """Move a leading `<think>` element from a content to the reasoning.
+
+    Its text is added unless the reasoning has it already.
+    """
+    text: Any = content
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        text = content[0].get("text")
+    match = _THINK_TAG.match(text) if isinstance(text, str) else None
+    if match is None:
+        return content, reasoning
+    thinking = match[1].strip()
+    rest = text[match.end() :]
+    if thinking and not _is_known(thinking, reasoning):
+        reasoning = [*reasoning, (thinking, False)]
+    if isinstance(content, str):
+        return rest, reasoning
+    blocks = [{"type": "text", "text": rest}] if rest else []
+    return [*blocks, *content[1:]], reasoning

@@ -1,5 +1,4 @@
-"""Tells messages of which sources repeat many: a history again before each answer, an answer again
-after its call."""
+"""Adding messages of sources that repeat them: a history before each answer, answers after calls."""
 
 import hashlib
 from collections import Counter
@@ -10,254 +9,296 @@ from typing import Any, cast
 import msgspec
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.messages import Body, Call, Part, Result, Said, Text, Thought
-from open_token.formats.shared.model_message import Calls, said
-from open_token.formats.shared.responses_content import name_of
+from open_token.formats.shared.fields import JsonObject, drop_nulls
+from open_token.formats.shared.message_writer import CallMatcher, normalize_whitespace
+from open_token.formats.shared.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from open_token.formats.shared.notes import format_kind
 from open_token.model.document import Event, Role, Usage, Visibility
 
-_PROMPTS = ("system", "developer")
-_NEAR = 256
+_PROMPT_ROLES = ("system", "developer")
+_MAX_OPEN_CALLS = 256
+"""How many open calls of a tool are compared with one that runs, to keep the time linear."""
 
 
 @dataclass(slots=True)
-class Stage:
-    """Where and by whom messages are told: the model's actor, the span, the time of what the model
-    makes."""
+class MessageContext:
+    """Where messages are added: the actor of the model, the span, and the time of its output."""
 
     actor: str
     place: str
     span: str | None = None
     ts: str | None = None
     scope: object = None
-    """What is repeated within one scope is told once; another agent's history is another scope."""
+    """What is repeated within one scope is added once; each agent has a scope of its own."""
     user: str | None = None
-    """Who speaks as user, when it is not a person."""
+    """The actor of user messages, if it is not a person."""
     usage: Usage | None = None
 
 
-def units(message: Said) -> list[tuple[str, Part]]:
-    """What a message says, piece by piece, each with its role; what is no model's is one piece with
-    all its blocks."""
+def split_message(message: Message) -> list[tuple[str, Part]]:
+    """Return the parts of a message, each with its role.
+
+    Text of anyone but the model is joined into a single part.
+    """
     if message.role == "assistant":
         return [("assistant", part) for part in message.parts]
-    words = [part for part in message.parts if isinstance(part, Text)]
-    others: list[tuple[str, Part]] = [
-        (message.role, part) for part in message.parts if not isinstance(part, Text)
+    texts = [part for part in message.parts if isinstance(part, TextPart)]
+    parts: list[tuple[str, Part]] = [
+        (message.role, part) for part in message.parts if not isinstance(part, TextPart)
     ]
-    if not words and message.parts:
-        return others
-    return [*others, (message.role, _joined(words))]
+    if texts or not message.parts:
+        parts.append((message.role, _join_texts(texts)))
+    return parts
 
 
-def _joined(words: list[Text]) -> Text:
-    if len(words) == 1:
-        return words[0]
+def _join_texts(parts: list[TextPart]) -> TextPart:
+    if len(parts) == 1:
+        return parts[0]
     blocks: list[Any] = []
-    for part in words:
-        blocks += (
-            [{"type": "text", "text": part.content}]
-            if isinstance(part.content, str)
-            else part.content
-        )
-    return Text(blocks if blocks else "")
+    for part in parts:
+        if isinstance(part.content, str):
+            blocks.append({"type": "text", "text": part.content})
+        else:
+            blocks += part.content
+    return TextPart(blocks or "")
 
 
-def gist(role: str, part: Part) -> bytes:
-    """A short mark of what a piece says: the same when it is repeated, with other ids and other
-    white space."""
-    if isinstance(part, Text):
-        told: list[Any] = [
-            "text",
-            role,
-            said(part.content) if isinstance(part.content, str) else part.content,
-        ]
-    elif isinstance(part, Thought):
-        told = ["thought", said(part.text) if part.text else part.text]
-    elif isinstance(part, Call):
-        told = ["call", part.id] if part.id else ["call", part.tool, part.arguments]
+def hash_part(role: str, part: Part) -> bytes:
+    """Return a digest that is the same when a part is repeated with other ids or whitespace."""
+    key: list[Any]
+    if isinstance(part, TextPart):
+        content = part.content
+        if isinstance(content, str):
+            content = normalize_whitespace(content)
+        key = ["text", role, content]
+    elif isinstance(part, ReasoningPart):
+        key = ["thought", normalize_whitespace(part.text) if part.text else part.text]
+    elif isinstance(part, ToolCallPart):
+        key = ["call", part.id] if part.id else ["call", part.tool, part.arguments]
     else:
-        told = ["result", part.id] if part.id else ["result", part.tool, part.output]
+        key = ["result", part.id] if part.id else ["result", part.tool, part.output]
     try:
-        raw = msgspec.json.encode(told, order="sorted")
+        encoded = msgspec.json.encode(key, order="sorted")
     except (RecursionError, UnicodeEncodeError):
-        raw = repr(told).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(raw, digest_size=16).digest()
+        encoded = repr(key).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(encoded, digest_size=16).digest()
 
 
-class Talk:
-    """Tells messages to a draft, and remembers what was told where the source may repeat it."""
+class HistoryWriter:
+    """Adds messages to a draft, and remembers which ones if the source may repeat them."""
 
     def __init__(self, draft: Draft, remember: bool = True) -> None:
         self.draft = draft
         self._remember = remember
-        self.calls = Calls(draft)
-        self._made: dict[str, list[tuple[str, Any]]] = {}
+        self.calls = CallMatcher(draft)
+        self._open_calls: dict[str, list[tuple[str, Any]]] = {}
         """By tool, the calls that may still be open, each with its arguments."""
-        self._told: dict[object, Counter[bytes]] = {}
+        self._seen: dict[object, Counter[bytes]] = {}
         self._last: dict[object, bytes] = {}
 
-    def hear(self, messages: Iterable[Said], stage: Stage) -> None:
-        """A history: what of it was not told in this scope is told now."""
-        pieces = [
-            (message, role, part, gist(role, part))
+    def add_history(self, messages: Iterable[Message], context: MessageContext) -> None:
+        """Add what of a history is new in this scope."""
+        parts = [
+            (message, role, part, hash_part(role, part))
             for message in messages
-            for role, part in units(message)
+            for role, part in split_message(message)
         ]
-        told = self._told.setdefault(stage.scope, Counter())
-        last = self._last.get(stage.scope)
-        # What a person says behind the latest piece is new, also when it was said before and the
-        # history is cut.
-        known = (
-            next((n for n in range(len(pieces) - 1, -1, -1) if pieces[n][3] == last), len(pieces))
-            + 1
-        )
-        met: Counter[bytes] = Counter()
-        for number, (message, role, part, mark) in enumerate(pieces):
-            met[mark] += 1
-            is_latest = number >= known and role != "assistant" and isinstance(part, Text)
-            if met[mark] > told[mark] or is_latest:
-                self._tell(message, role, part, stage, mark)
+        seen = self._seen.setdefault(context.scope, Counter())
+        # User input after the latest known part is new, even if the same text came before and
+        # the history is cut.
+        first_new = len(parts) + 1
+        last = self._last.get(context.scope)
+        for number in range(len(parts) - 1, -1, -1):
+            if parts[number][3] == last:
+                first_new = number + 1
+                break
+        counts: Counter[bytes] = Counter()
+        for number, (message, role, part, digest) in enumerate(parts):
+            counts[digest] += 1
+            is_input = role != "assistant" and isinstance(part, TextPart)
+            is_new_input = is_input and number >= first_new
+            if counts[digest] > seen[digest] or is_new_input:
+                self._add_part(message, role, part, context, digest)
 
-    def say(self, message: Said, stage: Stage) -> Event | None:
-        """A message that is new: all of it is told; gives its last event that can be spoken of."""
-        event = None
-        for role, part in units(message):
-            event = (
-                self._tell(message, role, part, stage, gist(role, part) if self._remember else None)
-                or event
-            )
-        return event
+    def add_message(self, message: Message, context: MessageContext) -> Event | None:
+        """Add a new message; return its last event that annotations can refer to."""
+        last = None
+        for role, part in split_message(message):
+            digest = hash_part(role, part) if self._remember else None
+            event = self._add_part(message, role, part, context, digest)
+            last = event or last
+        return last
 
-    def _tell(
-        self, message: Said, role: str, part: Part, stage: Stage, mark: bytes | None
+    def _add_part(
+        self,
+        message: Message,
+        role: str,
+        part: Part,
+        context: MessageContext,
+        digest: bytes | None,
     ) -> Event | None:
-        if mark is not None:
-            self._told.setdefault(stage.scope, Counter())[mark] += 1
-            if not isinstance(part, Thought):
-                self._last[stage.scope] = mark
-        if message.odd:
-            for kind in message.odd:
-                self.draft.note_omission(
-                    "unknown-part", stage.place, f"part {name_of(kind)}, kept as it is"
-                )
-            message.odd = []
-        if isinstance(part, Text):
-            return self._words(message, role, part, stage)
-        if isinstance(part, Thought):
-            return self._thought(part, stage, message.ts)
-        if isinstance(part, Call):
-            self.call(part, stage, message.ts)
+        if digest is not None:
+            self._seen.setdefault(context.scope, Counter())[digest] += 1
+            if not isinstance(part, ReasoningPart):
+                self._last[context.scope] = digest
+        for kind in message.unknown_kinds:
+            self.draft.note_omission(
+                "unknown-part", context.place, f"part {format_kind(kind)}, kept as it is"
+            )
+        message.unknown_kinds = []
+        if isinstance(part, TextPart):
+            return self._add_text(message, role, part, context)
+        if isinstance(part, ReasoningPart):
+            return self._add_reasoning(part, context, message.ts)
+        if isinstance(part, ToolCallPart):
+            self.add_tool_call(part, context, message.ts)
             return None
-        return self.result(part, stage, message.ts)
+        return self.add_tool_result(part, context, message.ts)
 
-    def _words(self, message: Said, role: str, part: Text, stage: Stage) -> Event | None:
-        ts = message.ts or (stage.ts if role == "assistant" else None)
+    def _add_text(
+        self, message: Message, role: str, part: TextPart, context: MessageContext
+    ) -> Event | None:
         if role == "assistant":
             if part.content == "":
                 return None
             return self.draft.add_message(
-                "assistant", part.content, stage.actor, ts=ts, span=stage.span, usage=_spent(stage)
+                "assistant",
+                part.content,
+                context.actor,
+                ts=message.ts or context.ts,
+                span=context.span,
+                usage=_take_usage(context),
             )
+        visibility: Visibility | None = "internal"
         if role == "user":
-            actor = stage.user or self.draft.get_actor("human", message.name or "user")
-        elif role in _PROMPTS:
-            actor = self.draft.get_actor("system", message.name or "system")
+            actor = context.user or self.draft.get_actor("human", message.name or "user")
+            if not context.user:
+                visibility = None
         else:
-            self.draft.note_omission(
-                "unknown-role", stage.place, f"role {name_of(role)}, told as of the system"
-            )
-            actor, role = self.draft.get_actor("system", message.name or "system"), "system"
-        inner: Visibility | None = "internal" if role != "user" or stage.user else None
-        told = cast(Role, role)
+            if role not in _PROMPT_ROLES:
+                self.draft.note_omission(
+                    "unknown-role",
+                    context.place,
+                    f"role {format_kind(role)}, exported as system",
+                )
+                role = "system"
+            actor = self.draft.get_actor("system", message.name or "system")
         return self.draft.add_message(
-            told, part.content, actor, ts=ts, span=stage.span, visibility=inner
+            cast(Role, role),
+            part.content,
+            actor,
+            ts=message.ts,
+            span=context.span,
+            visibility=visibility,
         )
 
-    def _thought(self, part: Thought, stage: Stage, ts: str | None) -> Event | None:
+    def _add_reasoning(
+        self, part: ReasoningPart, context: MessageContext, ts: str | None
+    ) -> Event | None:
         if part.text == "":
-            self.draft.note_omission("empty-reasoning", stage.place, "reasoning without words")
+            self.draft.note_omission("empty-reasoning", context.place, "reasoning without words")
             return None
         return self.draft.add_reasoning(
-            part.text, stage.actor, ts=ts or stage.ts, span=stage.span, summary=part.summary
+            part.text, context.actor, ts=ts or context.ts, span=context.span, summary=part.summary
         )
 
-    def call(self, part: Call, stage: Stage, ts: str | None = None) -> str:
-        """Tell a call; gives the key by which its result is told."""
-        before = self.draft.count
+    def add_tool_call(
+        self, part: ToolCallPart, context: MessageContext, ts: str | None = None
+    ) -> str:
+        """Add a call; return the key for its result."""
+        count = self.draft.count
         key = self.draft.add_tool_call(
             part.id,
             part.tool,
             part.arguments,
-            stage.actor,
-            ts=ts or stage.ts,
-            span=stage.span,
-            usage=stage.usage,
-            group=stage.place,
+            context.actor,
+            ts=ts or context.ts,
+            span=context.span,
+            usage=context.usage,
+            group=context.place,
             extra=part.extra,
         )
-        if self.draft.count > before:
-            stage.usage = None
-            self.calls.made(key, part.id, part.tool)
+        if self.draft.count > count:
+            context.usage = None
+            self.calls.add_call(key, part.id, part.tool)
             if self._remember:
-                self._made.setdefault(part.tool, []).append((key, part.arguments))
+                self._open_calls.setdefault(part.tool, []).append((key, part.arguments))
         return key
 
-    def open_call(self, part: Call) -> tuple[str, Any] | None:
-        """The call that a tool ran for, with the arguments that the model gave: by id, else by tool
-        and arguments."""
-        made = self._made.get(part.tool, [])
-        made[:_NEAR] = [call for call in made[:_NEAR] if self.draft.is_call_open(call[0])]
-        near = made[:_NEAR]
+    def find_open_call(self, part: ToolCallPart) -> tuple[str, Any] | None:
+        """Return the key and arguments of the call that a tool runs for.
+
+        It is found by id, else by tool and arguments, else it is the oldest of the tool.
+        """
+        calls = self._open_calls.get(part.tool, [])
+        calls[:_MAX_OPEN_CALLS] = [
+            call for call in calls[:_MAX_OPEN_CALLS] if self.draft.is_call_open(call[0])
+        ]
+        candidates = calls[:_MAX_OPEN_CALLS]
         if part.id is not None:
-            if found := next((call for call in near if call[0] == part.id), None):
-                return found
+            for call in candidates:
+                if call[0] == part.id:
+                    return call
             if self.draft.is_call_open(part.id):
                 return part.id, part.arguments
-            near = [call for call in near if call[0].startswith("\0")]
-        same = (call for call in near if call[1] == part.arguments)
-        return next(same, near[0] if near else None)
+            # Only a call without an id of its own may have got this one.
+            candidates = [call for call in candidates if call[0].startswith("\0")]
+        for call in candidates:
+            if call[1] == part.arguments:
+                return call
+        return candidates[0] if candidates else None
 
-    def result(self, part: Result, stage: Stage, ts: str | None = None) -> Event:
-        """Tell a result."""
-        key = self.calls.key(part.id, part.tool)
+    def add_tool_result(
+        self, part: ToolResultPart, context: MessageContext, ts: str | None = None
+    ) -> Event:
+        """Add a result."""
+        key = self.calls.find_key(part.id, part.tool)
         return self.draft.add_tool_result(
-            key, part.output, ts=ts, span=stage.span, tool=part.tool, facts=part.facts
+            key, part.output, ts=ts, span=context.span, tool=part.tool, facts=part.facts
         )
 
-    def times(self, mark: bytes, scope: object = None) -> int:
-        """How often a piece was told in a scope."""
-        return self._told.setdefault(scope, Counter())[mark]
+    def count_seen(self, digest: bytes, scope: object = None) -> int:
+        """Return how often a part was added in a scope."""
+        return self._seen.setdefault(scope, Counter())[digest]
 
-    def told(self, part: Part, stage: Stage, role: str = "tool") -> None:
-        """A piece was told in another way: no history tells it again."""
-        mark = gist(role, part)
-        self._told.setdefault(stage.scope, Counter())[mark] += 1
-        self._last[stage.scope] = mark
+    def mark_seen(self, part: Part, context: MessageContext, role: str = "tool") -> None:
+        """Remember a part that was added in another way: no history adds it again."""
+        digest = hash_part(role, part)
+        self._seen.setdefault(context.scope, Counter())[digest] += 1
+        self._last[context.scope] = digest
 
-    def facts(self, event: Event | None, stage: Stage, facts: Body) -> None:
-        """What is known of a message beside its words."""
-        known = {name: value for name, value in facts.items() if value is not None}
+    def add_facts(self, event: Event | None, context: MessageContext, facts: JsonObject) -> None:
+        """Add what is known about a message as an annotation."""
+        known = drop_nulls(facts)
         if known:
             self.draft.add_annotation(
                 {"kind": "message_facts", **known},
                 parent=event,
-                actor=stage.actor,
-                ts=stage.ts,
-                span=stage.span,
+                actor=context.actor,
+                ts=context.ts,
+                span=context.span,
             )
 
-    def close(self, stage: Stage) -> None:
-        """What was spent on nothing that can be seen is told alone."""
-        if stage.usage:
+    def close(self, context: MessageContext) -> None:
+        """Add the usage as an annotation if no event has taken it."""
+        if context.usage:
             self.draft.add_annotation(
                 {"kind": "usage"},
-                actor=stage.actor,
-                ts=stage.ts,
-                span=stage.span,
-                usage=_spent(stage),
+                actor=context.actor,
+                ts=context.ts,
+                span=context.span,
+                usage=_take_usage(context),
             )
 
 
-def _spent(stage: Stage) -> Usage | None:
-    spent, stage.usage = stage.usage, None
-    return spent
+def _take_usage(context: MessageContext) -> Usage | None:
+    usage = context.usage
+    context.usage = None
+    return usage

@@ -1,24 +1,27 @@
-"""Items of the OpenAI Responses API told to a draft: what the API's own bodies and Codex rollouts
-have in common."""
+"""Items of the OpenAI Responses API as events: what API bodies and Codex rollouts share."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.responses_content import (
-    IDENTIFIER,
-    arguments,
-    content,
-    kept,
-    name_of,
-    word,
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_dicts,
+    as_text,
+    drop_nulls,
+    parse_arguments,
+    pick_fields,
 )
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.responses_content import parse_content
 from open_token.jsontools.media import build_media_block
 from open_token.model.document import Role, Usage, Visibility
 
-_BOOKKEEPING = (
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,47}")
+_BOOKKEEPING_FIELDS = (
     "type",
     "id",
     "call_id",
@@ -29,10 +32,10 @@ _BOOKKEEPING = (
 )
 
 
-class Voices:
-    """Who speaks in the items; each is entered among the participants only when first heard.
+class ItemActors:
+    """The actors of items; each becomes a participant when it is first used.
 
-    `user` may be the actor_id of someone else than a person: of the model that sent a subagent.
+    `user` may be the actor_id of another model: the one that started a subagent.
     """
 
     def __init__(
@@ -46,8 +49,8 @@ class Voices:
         user: str | None = None,
     ) -> None:
         self._draft = draft
-        self._model = {"provider": provider, "model": model, "instance_id": instance_id}
         self._name = name
+        self._model = {"provider": provider, "model": model, "instance_id": instance_id}
         self._user = user
 
     @cached_property
@@ -60,70 +63,73 @@ class Voices:
 
     @cached_property
     def system(self) -> str:
-        """Speaks system and developer messages."""
+        """The actor of system and developer messages."""
         return self._draft.get_actor("system", "system")
 
 
 @dataclass(slots=True)
-class _Telling:
-    """One item on its way into the draft."""
+class _ItemWriter:
+    """One item that is being added to the draft."""
 
     draft: Draft
-    item: dict[str, Any]
-    voices: Voices
+    item: JsonObject
+    actors: ItemActors
     ts: str | None
     span: str | None
     group: object
     place: str
     visibility: Visibility | None
     actor: str | None
-    facts: dict[str, Any] | None
+    facts: JsonObject | None
     usage: Usage | None
 
-    def word(self, *names: str) -> str | None:
-        """The first of these fields that is a text with something in it."""
+    def get_text(self, *names: str) -> str | None:
+        """Return the first of these fields that is a non-empty string."""
         for name in names:
-            if (value := self.item.get(name)) and isinstance(value, str):
+            value = self.item.get(name)
+            if value and isinstance(value, str):
                 return value
         return None
 
-    def use(
-        self, native_id: str | None, tool: str, arguments: Any, extra: dict[str, Any] | None = None
+    def get_call_id(self) -> str | None:
+        return self.get_text("call_id", "id")
+
+    def add_call(
+        self, native_id: str | None, tool: str, arguments: Any, extra: JsonObject | None = None
     ) -> tuple[str, str | None]:
-        """A call; gives its key, and the id of its event unless the call stood open already."""
-        before = self.draft.count
+        """Add a call; return its key, and its event id unless the call was open already."""
+        count = self.draft.count
         key = self.draft.add_tool_call(
             native_id,
             tool,
             arguments,
-            self.voices.assistant,
+            self.actors.assistant,
             ts=self.ts,
             span=self.span,
             usage=self.usage,
             group=self.group,
             extra=extra,
         )
-        return key, f"evt_{before + 1:06d}" if self.draft.count > before else None
+        event_id = f"evt_{count + 1:06d}" if self.draft.count > count else None
+        return key, event_id
 
-    def result(
+    def add_result(
         self, native_id: str | None, output: Any, tool: str | None = None, **facts: Any
     ) -> None:
-        known = {name: value for name, value in facts.items() if value is not None} | (
-            self.facts or {}
-        )
+        known = drop_nulls(facts) | (self.facts or {})
         self.draft.add_tool_result(
             native_id, output, ts=self.ts, span=self.span, facts=known, tool=tool
         )
 
-    def note(self, kind: str, **data: Any) -> None:
-        known = {name: value for name, value in data.items() if value is not None}
-        self.draft.add_annotation({"kind": kind, **known}, ts=self.ts, span=self.span)
+    def add_annotation(self, kind: str, **data: Any) -> None:
+        annotation = {"kind": kind, **drop_nulls(data)}
+        self.draft.add_annotation(annotation, ts=self.ts, span=self.span)
 
 
-def item(
+def add_item(
     draft: Draft,
     item: Any,
-    voices: Voices,
+    actors: ItemActors,
     *,
     ts: str | None = None,
     span: str | None = None,
@@ -131,281 +137,283 @@ def item(
     place: str,
     visibility: Visibility | None = None,
     actor: str | None = None,
-    facts: dict[str, Any] | None = None,
+    facts: JsonObject | None = None,
     usage: Usage | None = None,
 ) -> str | None:
-    """Tell one item. Gives the id of the event in which the model speaks (message, thought, call),
-    if there is one.
+    """Add one item; return the id of the event of the model (message, reasoning, call), if any.
 
-    `usage` goes on that event. `visibility` and `actor` override those of a message. `facts` join
-    those of a result. Calls of one answer of the model get the same `group`. `place` is where notes
-    say that something was left out."""
+    `usage` goes on that event. `visibility` and `actor` override those of a message. `facts` are
+    added to those of a result. Calls of one answer of the model share a `group`. `place` is where
+    notes locate what was left out.
+    """
     if not isinstance(item, dict):
         draft.note_omission("unknown-item", place, "an item that is not an object")
         return None
     kind = item.get("type")
     if not isinstance(kind, str):
         kind = "message" if "role" in item else ""
-    telling = _Telling(draft, item, voices, ts, span, group, place, visibility, actor, facts, usage)
-    tell = _KINDS.get(kind)
-    if tell is not None:
-        return tell(telling)
-    return _unknown(telling, kind)
-
-
-def _message(telling: _Telling) -> str | None:
-    item, draft = telling.item, telling.draft
-    role = item.get("role")
-    if role not in ("user", "assistant", "system", "developer"):
-        telling.note("message", role=word(role), content=content(item.get("content")))
-        return None
-    speaker = telling.actor or getattr(telling.voices, role if role != "developer" else "system")
-    event = draft.add_message(
-        cast(Role, role),
-        content(item.get("content")),
-        speaker,
-        ts=telling.ts,
-        visibility=telling.visibility,
-        span=telling.span,
-        usage=telling.usage if role == "assistant" else None,
+    writer = _ItemWriter(
+        draft, item, actors, ts, span, group, place, visibility, actor, facts, usage
     )
-    about = _about(item)
-    if about:
-        draft.add_annotation({"kind": "message_facts", **about}, parent=event, ts=telling.ts)
+    add = _HANDLERS.get(kind)
+    return add(writer) if add is not None else _add_unknown_item(writer, kind)
+
+
+def _add_message(writer: _ItemWriter) -> str | None:
+    item = writer.item
+    role = item.get("role")
+    content = parse_content(item.get("content"))
+    if role not in ("user", "assistant", "system", "developer"):
+        writer.add_annotation("message", role=as_text(role), content=content)
+        return None
+    actor = writer.actor
+    if not actor:
+        actor = getattr(writer.actors, role if role != "developer" else "system")
+    event = writer.draft.add_message(
+        cast(Role, role),
+        content,
+        actor,
+        ts=writer.ts,
+        visibility=writer.visibility,
+        span=writer.span,
+        usage=writer.usage if role == "assistant" else None,
+    )
+    facts = _build_message_facts(item)
+    if facts:
+        writer.draft.add_annotation({"kind": "message_facts", **facts}, parent=event, ts=writer.ts)
     return event["id"] if role == "assistant" else None
 
 
-def _about(item: dict[str, Any]) -> dict[str, Any]:
-    """Facts beside the words: where they were found, and that they broke off."""
-    about: dict[str, Any] = {}
-    blocks = item.get("content")
-    cited = [
-        mark
-        for block in (blocks if isinstance(blocks, list) else ())
-        if isinstance(block, dict) and isinstance(block.get("annotations"), list)
-        for mark in block["annotations"]
-    ]
-    if cited:
-        about["citations"] = cited
+def _build_message_facts(item: JsonObject) -> JsonObject:
+    """Return citations of a message, and its status if it is not complete."""
+    facts: JsonObject = {}
+    citations: list[Any] = []
+    for block in as_dicts(item.get("content")):
+        if isinstance(block.get("annotations"), list):
+            citations += block["annotations"]
+    if citations:
+        facts["citations"] = citations
     if item.get("status") in ("incomplete", "failed"):
-        about["status"] = item["status"]
-    return about
+        facts["status"] = item["status"]
+    return facts
 
 
-def _reasoning(telling: _Telling) -> str | None:
-    draft, item = telling.draft, telling.item
-    told: list[tuple[str | None, bool]] = []
+def _add_reasoning(writer: _ItemWriter) -> str | None:
+    draft = writer.draft
+    reasoning: list[tuple[str | None, bool]] = []
     for name, is_summary in (("summary", True), ("content", False)):
-        parts = item.get(name)
-        texts = (
-            [word(part.get("text")) for part in parts if isinstance(part, dict)]
-            if isinstance(parts, list)
-            else []
-        )
-        words = [text for text in texts if text]
-        if isinstance(parts, list) and len(words) < len(parts):
-            draft.note_omission("empty-reasoning", telling.place, "reasoning without words")
-        if words:
-            told.append(("\n\n".join(words), is_summary))
-    sealed = word(item.get("encrypted_content"))
-    if sealed and told:
+        parts = writer.item.get(name)
+        if not isinstance(parts, list):
+            continue
+        texts = [as_text(part.get("text")) for part in as_dicts(parts)]
+        texts = [text for text in texts if text]
+        if len(texts) < len(parts):
+            draft.note_omission("empty-reasoning", writer.place, "reasoning without words")
+        if texts:
+            reasoning.append(("\n\n".join(filter(None, texts)), is_summary))
+    is_encrypted = as_text(writer.item.get("encrypted_content")) is not None
+    if is_encrypted and reasoning:
         draft.note_omission(
-            "sealed-reasoning", telling.place, "encrypted reasoning beside its summary"
+            "sealed-reasoning", writer.place, "encrypted reasoning beside its summary"
         )
-    if sealed and not told:
-        told.append((None, False))
-    if not told:
-        draft.note_omission("empty-reasoning", telling.place, "reasoning without words")
+    elif is_encrypted:
+        reasoning.append((None, False))
+    if not reasoning:
+        draft.note_omission("empty-reasoning", writer.place, "reasoning without words")
         return None
-    last = len(told) - 1
-    for number, (text, is_summary) in enumerate(told):
-        spent = telling.usage if number == last else None
+    last = len(reasoning) - 1
+    for number, (text, is_summary) in enumerate(reasoning):
         event = draft.add_reasoning(
             text,
-            telling.voices.assistant,
-            ts=telling.ts,
-            span=telling.span,
-            usage=spent,
+            writer.actors.assistant,
+            ts=writer.ts,
+            span=writer.span,
+            usage=writer.usage if number == last else None,
             summary=is_summary,
         )
     return event["id"]
 
 
-def _function_call(telling: _Telling) -> str | None:
-    item = telling.item
-    extra = kept(item, "namespace")
-    _, event = telling.use(
-        telling.word("call_id", "id"),
-        telling.word("name") or "tool",
-        arguments(item.get("arguments")),
-        extra,
+def _add_function_call(writer: _ItemWriter) -> str | None:
+    _, event_id = writer.add_call(
+        writer.get_call_id(),
+        writer.get_text("name") or "tool",
+        parse_arguments(writer.item.get("arguments")),
+        pick_fields(writer.item, "namespace"),
     )
-    return event
+    return event_id
 
 
-def _custom_call(telling: _Telling) -> str | None:
-    given = telling.item.get("input")
-    _, event = telling.use(
-        telling.word("call_id", "id"),
-        telling.word("name") or "tool",
-        {"input": given},
-        kept(telling.item, "namespace"),
+def _add_custom_call(writer: _ItemWriter) -> str | None:
+    _, event_id = writer.add_call(
+        writer.get_call_id(),
+        writer.get_text("name") or "tool",
+        {"input": writer.item.get("input")},
+        pick_fields(writer.item, "namespace"),
     )
-    return event
+    return event_id
 
 
-def _call_output(telling: _Telling) -> None:
-    item = telling.item
+def _add_call_output(writer: _ItemWriter) -> None:
+    item = writer.item
     output = item.get("output", item.get("tools"))
-    facts: dict[str, Any] = {}
+    facts: JsonObject = {}
     if item.get("status") in ("incomplete", "failed"):
         facts["status"] = item["status"]
-    if isinstance(output, dict) and isinstance(output.get("content"), str) and "type" not in output:
-        # Codex before 0.40 wrote {content, success}.
-        facts["success"] = output.get("success")
-        output = output["content"]
     if isinstance(output, dict) and "type" not in output:
-        made: Any = output
+        if isinstance(output.get("content"), str):
+            # Codex before 0.40 wrote {content, success}.
+            facts["success"] = output.get("success")
+            output = output["content"]
     else:
-        made = content(output)
-    telling.result(telling.word("call_id", "id"), made, telling.word("name"), **facts)
+        output = parse_content(output)
+    writer.add_result(writer.get_call_id(), output, writer.get_text("name"), **facts)
 
 
-def _named_call(tool: str, *names: str) -> Callable[[_Telling], str | None]:
-    """A call whose arguments are fields of the item; a single field that is an object is the
-    arguments."""
+def _make_call_handler(tool: str, *names: str) -> Callable[[_ItemWriter], str | None]:
+    """Return a handler for calls whose arguments are fields of the item.
 
-    def tell(telling: _Telling) -> str | None:
-        given = kept(telling.item, *names)
-        if len(names) == 1 and isinstance(given.get(names[0]), dict):
-            given = given[names[0]]
-        _, event = telling.use(telling.word("call_id", "id"), tool, given)
-        return event
+    A single field that holds an object is the arguments itself.
+    """
 
-    return tell
+    def add_call(writer: _ItemWriter) -> str | None:
+        arguments = pick_fields(writer.item, *names)
+        if len(names) == 1 and isinstance(arguments.get(names[0]), dict):
+            arguments = arguments[names[0]]
+        _, event_id = writer.add_call(writer.get_call_id(), tool, arguments)
+        return event_id
 
-
-def _web_search(telling: _Telling) -> str | None:
-    action = telling.item.get("action")
-    given = dict(action) if isinstance(action, dict) else {}
-    found = telling.item.get("results")
-    sources = given.pop("sources", None)
-    key, event = telling.use(telling.word("call_id", "id"), "web_search", given)
-    if found is None and isinstance(sources, list):
-        found = {"sources": sources}
-    if event and found is not None:
-        telling.result(key, found)
-    return event
+    return add_call
 
 
-def _file_search(telling: _Telling) -> str | None:
-    key, event = telling.use(telling.word("id"), "file_search", kept(telling.item, "queries"))
-    if event and telling.item.get("results") is not None:
-        telling.result(key, telling.item["results"])
-    return event
+def _add_web_search(writer: _ItemWriter) -> str | None:
+    action = writer.item.get("action")
+    arguments = dict(action) if isinstance(action, dict) else {}
+    sources = arguments.pop("sources", None)
+    results = writer.item.get("results")
+    if results is None and isinstance(sources, list):
+        results = {"sources": sources}
+    key, event_id = writer.add_call(writer.get_call_id(), "web_search", arguments)
+    if event_id and results is not None:
+        writer.add_result(key, results)
+    return event_id
 
 
-def _code_interpreter(telling: _Telling) -> str | None:
-    key, event = telling.use(
-        telling.word("id"), "code_interpreter", kept(telling.item, "code", "container_id")
+def _add_file_search(writer: _ItemWriter) -> str | None:
+    arguments = pick_fields(writer.item, "queries")
+    key, event_id = writer.add_call(writer.get_text("id"), "file_search", arguments)
+    if event_id and writer.item.get("results") is not None:
+        writer.add_result(key, writer.item["results"])
+    return event_id
+
+
+def _add_code_interpreter(writer: _ItemWriter) -> str | None:
+    arguments = pick_fields(writer.item, "code", "container_id")
+    key, event_id = writer.add_call(writer.get_text("id"), "code_interpreter", arguments)
+    outputs = writer.item.get("outputs")
+    if not event_id or not isinstance(outputs, list):
+        return event_id
+    output: Any = outputs
+    if len(outputs) == 1 and isinstance(outputs[0], dict) and outputs[0].get("type") == "logs":
+        logs = outputs[0].get("logs")
+        if isinstance(logs, str):
+            output = logs
+    writer.add_result(key, output)
+    return event_id
+
+
+def _add_image_generation(writer: _ItemWriter) -> str | None:
+    arguments = pick_fields(
+        writer.item, "revised_prompt", "action", "background", "quality", "size"
     )
-    outputs = telling.item.get("outputs")
-    if event and isinstance(outputs, list):
-        logs = [
-            part.get("logs")
-            for part in outputs
-            if isinstance(part, dict) and part.get("type") == "logs"
-        ]
-        only = logs[0] if len(logs) == len(outputs) == 1 else None
-        telling.result(key, only if isinstance(only, str) else outputs)
-    return event
+    key, event_id = writer.add_call(writer.get_text("id"), "image_generation", arguments)
+    image = as_text(writer.item.get("result"))
+    if event_id and image:
+        media_type = f"image/{writer.get_text('output_format') or 'png'}"
+        writer.add_result(key, [build_media_block(media_type, image, "image")])
+    return event_id
 
 
-def _image_generation(telling: _Telling) -> str | None:
-    item = telling.item
-    given = kept(item, "revised_prompt", "action", "background", "quality", "size")
-    key, event = telling.use(telling.word("id"), "image_generation", given)
-    image = item.get("result")
-    if event and isinstance(image, str) and image:
-        telling.result(
-            key,
-            [build_media_block(f"image/{telling.word('output_format') or 'png'}", image, "image")],
-        )
-    return event
-
-
-def _mcp_call(telling: _Telling) -> str | None:
-    item = telling.item
-    key, event = telling.use(
-        telling.word("id"),
-        telling.word("name") or "mcp",
-        arguments(item.get("arguments")),
-        kept(item, "server_label"),
+def _add_mcp_call(writer: _ItemWriter) -> str | None:
+    item = writer.item
+    key, event_id = writer.add_call(
+        writer.get_text("id"),
+        writer.get_text("name") or "mcp",
+        parse_arguments(item.get("arguments")),
+        pick_fields(item, "server_label"),
     )
+    output = item.get("output")
     error = item.get("error")
-    if event and (item.get("output") is not None or error is not None):
-        output = content(item["output"]) if item.get("output") is not None else error
-        telling.result(key, output, is_error=True if error is not None else None)
-    return event
+    if event_id and (output is not None or error is not None):
+        result = parse_content(output) if output is not None else error
+        writer.add_result(key, result, is_error=True if error is not None else None)
+    return event_id
 
 
-def _beside(kind: str, *names: str) -> Callable[[_Telling], None]:
-    """An item that is no turn: an annotation with these fields."""
+def _make_annotation_handler(kind: str, *names: str) -> Callable[[_ItemWriter], None]:
+    """Return a handler for items that become an annotation with these fields."""
 
-    def tell(telling: _Telling) -> None:
-        telling.note(kind, **kept(telling.item, *names))
+    def add_annotation(writer: _ItemWriter) -> None:
+        writer.add_annotation(kind, **pick_fields(writer.item, *names))
 
-    return tell
-
-
-def _compaction(telling: _Telling) -> None:
-    sealed = bool(telling.item.get("encrypted_content"))
-    telling.note("compaction", encrypted=sealed or None, **kept(telling.item, "summary", "text"))
+    return add_annotation
 
 
-def _unknown(telling: _Telling, kind: str) -> str | None:
-    """Kinds of tomorrow: a call or an output can be told by its shape; the rest is noted."""
-    if kind.endswith(("_call_output", "_call_result")) and IDENTIFIER.fullmatch(kind):
-        _call_output(telling)
+def _add_compaction(writer: _ItemWriter) -> None:
+    is_encrypted = bool(writer.item.get("encrypted_content"))
+    writer.add_annotation(
+        "compaction",
+        encrypted=is_encrypted or None,
+        **pick_fields(writer.item, "summary", "text"),
+    )
+
+
+def _add_unknown_item(writer: _ItemWriter, kind: str) -> str | None:
+    """Add an item of an unknown type: calls and outputs are recognized by their names."""
+    is_identifier = _IDENTIFIER.fullmatch(kind) is not None
+    if is_identifier and kind.endswith(("_call_output", "_call_result")):
+        _add_call_output(writer)
         return None
-    if kind.endswith("_call") and IDENTIFIER.fullmatch(kind):
-        rest = {name: value for name, value in telling.item.items() if name not in _BOOKKEEPING}
-        output = rest.pop("output", None)
-        key, event = telling.use(telling.word("call_id", "id"), kind.removesuffix("_call"), rest)
-        if event and output is not None:
-            telling.result(key, content(output))
-        return event
-    telling.draft.note_omission("unknown-item", telling.place, f"item {name_of(kind)}")
+    if is_identifier and kind.endswith("_call"):
+        arguments = {
+            name: value for name, value in writer.item.items() if name not in _BOOKKEEPING_FIELDS
+        }
+        output = arguments.pop("output", None)
+        key, event_id = writer.add_call(writer.get_call_id(), kind.removesuffix("_call"), arguments)
+        if event_id and output is not None:
+            writer.add_result(key, parse_content(output))
+        return event_id
+    writer.draft.note_omission("unknown-item", writer.place, f"item {format_kind(kind)}")
     return None
 
 
-_KINDS: dict[str, Callable[[_Telling], str | None]] = {
-    "message": _message,
-    "reasoning": _reasoning,
-    "function_call": _function_call,
-    "custom_tool_call": _custom_call,
-    "function_call_output": _call_output,
-    "custom_tool_call_output": _call_output,
-    "local_shell_call": _named_call("local_shell", "action"),
-    "local_shell_call_output": _call_output,
-    "shell_call": _named_call("shell", "action"),
-    "apply_patch_call": _named_call("apply_patch", "operation"),
-    "computer_call": _named_call("computer", "action", "actions", "pending_safety_checks"),
-    "tool_search_call": _named_call("tool_search", "arguments"),
-    "tool_search_output": _call_output,
-    "web_search_call": _web_search,
-    "file_search_call": _file_search,
-    "code_interpreter_call": _code_interpreter,
-    "image_generation_call": _image_generation,
-    "mcp_call": _mcp_call,
-    "mcp_list_tools": _beside("mcp_list_tools", "server_label", "tools", "error"),
-    "mcp_approval_request": _beside(
+_HANDLERS: dict[str, Callable[[_ItemWriter], str | None]] = {
+    "message": _add_message,
+    "reasoning": _add_reasoning,
+    "function_call": _add_function_call,
+    "custom_tool_call": _add_custom_call,
+    "function_call_output": _add_call_output,
+    "custom_tool_call_output": _add_call_output,
+    "local_shell_call": _make_call_handler("local_shell", "action"),
+    "local_shell_call_output": _add_call_output,
+    "shell_call": _make_call_handler("shell", "action"),
+    "apply_patch_call": _make_call_handler("apply_patch", "operation"),
+    "computer_call": _make_call_handler("computer", "action", "actions", "pending_safety_checks"),
+    "tool_search_call": _make_call_handler("tool_search", "arguments"),
+    "tool_search_output": _add_call_output,
+    "web_search_call": _add_web_search,
+    "file_search_call": _add_file_search,
+    "code_interpreter_call": _add_code_interpreter,
+    "image_generation_call": _add_image_generation,
+    "mcp_call": _add_mcp_call,
+    "mcp_list_tools": _make_annotation_handler("mcp_list_tools", "server_label", "tools", "error"),
+    "mcp_approval_request": _make_annotation_handler(
         "mcp_approval_request", "id", "server_label", "name", "arguments"
     ),
-    "mcp_approval_response": _beside(
+    "mcp_approval_response": _make_annotation_handler(
         "mcp_approval_response", "approval_request_id", "approve", "reason"
     ),
-    "compaction": _compaction,
-    "compaction_summary": _compaction,
-    "context_compaction": _compaction,
+    "compaction": _add_compaction,
+    "compaction_summary": _add_compaction,
+    "context_compaction": _add_compaction,
 }

@@ -1,11 +1,12 @@
-"""A command that the person ran in the runtime's own shell: theirs, and not a call of the model."""
+"""Commands that the person ran in the shell of the runtime, which are no calls of the model."""
 
 from typing import Any
 
 from open_token.builder.draft import Draft
+from open_token.formats.shared.fields import drop_nulls
 
 
-def tell_command(
+def add_user_command(
     draft: Draft,
     command: str,
     person: str,
@@ -14,13 +15,12 @@ def tell_command(
     ts: str | None = None,
     span: str | None = None,
 ) -> None:
-    """What the person typed, with what is known of the run."""
-    said = draft.add_message("user", command, person, ts=ts, visibility="public", span=span)
-    known = {name: value for name, value in facts.items() if value is not None}
-    draft.add_annotation({"kind": "user_command", **known}, parent=said, ts=ts)
+    """Add what the person typed, with facts about the run."""
+    event = draft.add_message("user", command, person, ts=ts, visibility="public", span=span)
+    draft.add_annotation({"kind": "user_command", **drop_nulls(facts)}, parent=event, ts=ts)
 
 
-def tell_output(
+def add_command_output(
     draft: Draft,
     output: str | list[Any],
     client: str,
@@ -28,6 +28,6 @@ def tell_output(
     ts: str | None = None,
     span: str | None = None,
 ) -> None:
-    """What the command printed, which the runtime put into the talk."""
+    """Add the output of the command, which the runtime put into the conversation."""
     if output:
         draft.add_message("user", output, client, ts=ts, visibility="internal", span=span)

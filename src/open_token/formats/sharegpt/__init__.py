@@ -1,5 +1,4 @@
-"""Reads ShareGPT data, as files for training hold it: lists or lines of conversations from human to
-gpt."""
+"""ShareGPT data, as training files hold it."""
 
 from open_token.formats.definition import Format
 

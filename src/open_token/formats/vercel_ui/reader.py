@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.messages import Body, first
-from open_token.formats.shared.providers import provider_of
-from open_token.formats.shared.responses_content import kept, name_of, word
+from open_token.formats.shared.fields import JsonObject, as_text, get_first, pick_fields
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
 from open_token.formats.vercel_ui.parts import is_stream, is_tool
 from open_token.formats.vercel_ui.stream import streamed
 from open_token.jsontools.media import build_media_block, build_media_url_block
@@ -45,11 +45,11 @@ def _placed(source: Source, draft: Draft) -> Iterator[tuple[str, Any]]:
             yield f"{unit} {number}, message {place}" if number > 1 else f"message {place}", message
 
 
-def _about(chat: Body, draft: Draft) -> None:
+def _about(chat: JsonObject, draft: Draft) -> None:
     """What a chat says of itself."""
-    if known := word(first(chat, "id", "chatId")):
+    if known := as_text(get_first(chat, "id", "chatId")):
         draft.conversation["id"] = known
-    if title := word(chat.get("title")):
+    if title := as_text(chat.get("title")):
         draft.conversation["title"] = title
     if begun := time_of(chat.get("createdAt")):
         draft.conversation["started_at"] = begun
@@ -85,7 +85,7 @@ class _Messages:
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ("system", "user", "assistant", "data"):
             self._draft.note_omission(
-                "unknown-record", place, f"a record {name_of(role)} that is no message"
+                "unknown-record", place, f"a record {format_kind(role)} that is no message"
             )
             return
         made = self._begun(message, role, place)
@@ -101,15 +101,15 @@ class _Messages:
             self._draft.note_omission("empty-message", place, "a message without content")
         self._beside(message, made)
 
-    def _begun(self, message: Body, role: str, place: str) -> _Message:
+    def _begun(self, message: JsonObject, role: str, place: str) -> _Message:
         about = message.get("metadata")
         held = about if isinstance(about, dict) else {}
         ts = time_of(message.get("createdAt")) or time_of(held.get("createdAt"))
         if role == "user":
             actor = self._draft.get_actor("human", "user")
         elif role == "assistant":
-            model = word(first(held, "model", "modelId"))
-            provider = provider_of(model)
+            model = as_text(get_first(held, "model", "modelId"))
+            provider = identify_provider(model)
             if provider:
                 self._draft.conversation.setdefault("provider", provider)
             actor = self._draft.get_actor("model", "assistant", provider=provider, model=model)
@@ -142,7 +142,7 @@ class _Messages:
         return None
 
     def _assistant(self, parts: list[Any], made: _Message) -> None:
-        run: list[Body] = []
+        run: list[JsonObject] = []
         for part in parts:
             if is_tool(part):
                 run.append(part)
@@ -168,8 +168,8 @@ class _Messages:
         else:
             self._other(part, kind, made)
 
-    def _reasoning(self, part: Body, made: _Message) -> None:
-        words = word(first(part, "text", "reasoning"))
+    def _reasoning(self, part: JsonObject, made: _Message) -> None:
+        words = as_text(get_first(part, "text", "reasoning"))
         details = part.get("details")
         rows = (
             [row for row in details if isinstance(row, dict)] if isinstance(details, list) else []
@@ -191,23 +191,31 @@ class _Messages:
                 {name: value for name, value in held.items() if name != "providerMetadata"}
             )
         elif isinstance(kind, str) and kind.startswith("data-"):
-            data = {"kind": "custom", "name": kind, **kept(part, "id"), "value": part.get("data")}
+            data = {
+                "kind": "custom",
+                "name": kind,
+                **pick_fields(part, "id"),
+                "value": part.get("data"),
+            }
             self._draft.add_annotation(data, actor=made.actor, ts=made.ts)
         elif kind == "step-start":
             made.group += 1
         elif isinstance(kind, str) and kind in _ENDS:
-            about = {"kind": _ENDS[kind], **kept(part, "errorText", "reason", "finishReason")}
+            about = {
+                "kind": _ENDS[kind],
+                **pick_fields(part, "errorText", "reason", "finishReason"),
+            }
             self._draft.add_annotation(about, actor=made.actor, ts=made.ts)
         else:
             name = kind.replace("-", "_") if isinstance(kind, str) else None
             self._draft.note_omission(
-                "unknown-part", made.place, f"part {name_of(name)}, kept as it is"
+                "unknown-part", made.place, f"part {format_kind(name)}, kept as it is"
             )
             self._draft.add_annotation(
                 {"kind": "custom", "name": kind, "value": part}, actor=made.actor, ts=made.ts
             )
 
-    def _tools(self, run: list[Body], made: _Message) -> None:
+    def _tools(self, run: list[JsonObject], made: _Message) -> None:
         """Calls that follow each other were made at once; what they gave back comes after all of
         them."""
         calls = [_invocation(part) for part in run]
@@ -215,15 +223,15 @@ class _Messages:
         for call, key in zip(calls, keys, strict=True):
             self._result(call, key, made)
 
-    def _call(self, call: Body, made: _Message) -> str:
-        given = first(call, "input", "args")
+    def _call(self, call: JsonObject, made: _Message) -> str:
+        given = get_first(call, "input", "args")
         if given is None:
             given = call.get("rawInput", {})
         extra = {"provider_executed": True} if call.get("providerExecuted") is True else {}
-        extra |= kept(call, "title")
+        extra |= pick_fields(call, "title")
         return self._draft.add_tool_call(
-            word(call.get("toolCallId")),
-            word(call.get("toolName")) or "tool",
+            as_text(call.get("toolCallId")),
+            as_text(call.get("toolName")) or "tool",
             given,
             made.actor,
             ts=made.ts,
@@ -231,7 +239,7 @@ class _Messages:
             extra=extra or None,
         )
 
-    def _result(self, call: Body, key: str, made: _Message) -> None:
+    def _result(self, call: JsonObject, key: str, made: _Message) -> None:
         approval, state = call.get("approval"), call.get("state")
         if isinstance(approval, dict) or state == "approval-requested":
             self._approval(call, approval if isinstance(approval, dict) else {}, made)
@@ -241,31 +249,31 @@ class _Messages:
             )
         elif state in _DONE:
             facts = {"preliminary": True} if call.get("preliminary") is True else None
-            output = first(call, "output", "result")
+            output = get_first(call, "output", "result")
             self._draft.add_tool_result(
                 key, "" if output is None else output, ts=made.ts, facts=facts
             )
 
-    def _approval(self, call: Body, approval: Body, made: _Message) -> None:
+    def _approval(self, call: JsonObject, approval: JsonObject, made: _Message) -> None:
         decided = approval.get("approved")
         status = (
             "requested" if not isinstance(decided, bool) else "approved" if decided else "denied"
         )
-        data: Body = {"kind": "action_required", "action": "approval", "status": status}
-        data |= {"tool": call.get("toolName"), **kept(approval, "reason")}
-        if native := word(call.get("toolCallId")):
+        data: JsonObject = {"kind": "action_required", "action": "approval", "status": status}
+        data |= {"tool": call.get("toolName"), **pick_fields(approval, "reason")}
+        if native := as_text(call.get("toolCallId")):
             data["native_call_id"] = native
         self._draft.add_annotation(data, actor=made.actor, ts=made.ts)
 
-    def _beside(self, message: Body, made: _Message) -> None:
-        facts = kept(message, "metadata", "annotations", "data")
+    def _beside(self, message: JsonObject, made: _Message) -> None:
+        facts = pick_fields(message, "metadata", "annotations", "data")
         if facts:
             self._draft.add_annotation(
                 {"kind": "message_facts", **facts}, parent=made.event, actor=made.actor, ts=made.ts
             )
 
 
-def _invocation(part: Body) -> Body:
+def _invocation(part: JsonObject) -> JsonObject:
     """The call inside a part: version 4 wraps it, version 5 has the tool's name in the type."""
     inner = part.get("toolInvocation")
     if isinstance(inner, dict):
@@ -278,7 +286,7 @@ def _invocation(part: Body) -> Body:
     )
 
 
-def _older(message: Body) -> list[Any]:
+def _older(message: JsonObject) -> list[Any]:
     """A message of version 4 without parts: reasoning, then words, then calls."""
     parts: list[Any] = []
     if message.get("reasoning"):
@@ -294,7 +302,7 @@ def _older(message: Body) -> list[Any]:
     return parts
 
 
-def _attached(message: Body) -> list[Any]:
+def _attached(message: JsonObject) -> list[Any]:
     given = message.get("experimental_attachments")
     return [
         {
@@ -308,15 +316,15 @@ def _attached(message: Body) -> list[Any]:
     ]
 
 
-def _file(part: Body) -> Body | None:
+def _file(part: JsonObject) -> JsonObject | None:
     mime, data, address = (
-        word(first(part, "mediaType", "mimeType")),
+        as_text(get_first(part, "mediaType", "mimeType")),
         part.get("data"),
         part.get("url"),
     )
     family = (mime or "").partition("/")[0]
     sort = family if family in ("image", "audio", "video") else "file"
-    about = kept(part, "filename")
+    about = pick_fields(part, "filename")
     if isinstance(data, str):
         return build_media_block(mime, data, sort) | about
     if isinstance(address, str):

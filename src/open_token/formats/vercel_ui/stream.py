@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.messages import Body
-from open_token.formats.shared.responses_content import arguments, kept, word
+from open_token.formats.shared.fields import JsonObject, as_text, parse_arguments, pick_fields
 from open_token.formats.vercel_ui.parts import is_chunk
 from open_token.sources.source import Source
 
@@ -14,7 +13,7 @@ _USUAL_ENDS = (None, "stop", "tool-calls")
 _SILENT = frozenset(("finish-step", "text-end", "message-metadata"))
 
 
-def streamed(source: Source, draft: Draft) -> Iterator[tuple[str, Body]]:
+def streamed(source: Source, draft: Draft) -> Iterator[tuple[str, JsonObject]]:
     """The messages of a saved stream, each with the place where it begins."""
     stream = _Stream(draft)
     for number, chunk in source.records():
@@ -34,15 +33,15 @@ class _Stream:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._place = ""
-        self._message: Body = {}
-        self._open: dict[tuple[str, Any], Body] = {}
+        self._message: JsonObject = {}
+        self._open: dict[tuple[str, Any], JsonObject] = {}
 
-    def is_another(self, chunk: Body) -> bool:
+    def is_another(self, chunk: JsonObject) -> bool:
         """Whether a start begins a new message; an answer that goes on after an approval keeps its
         id."""
         return not chunk.get("messageId") or chunk["messageId"] != self._message.get("id")
 
-    def end(self) -> Iterator[tuple[str, Body]]:
+    def end(self) -> Iterator[tuple[str, JsonObject]]:
         """The message under way, whole, if there is one."""
         message, self._message, self._open = self._message, {}, {}
         if message:
@@ -50,7 +49,7 @@ class _Stream:
                 _close(part)
             yield self._place, message
 
-    def take(self, chunk: Body, place: str) -> None:
+    def take(self, chunk: JsonObject, place: str) -> None:
         if not self._message:
             self._place, self._message = place, {"role": "assistant", "parts": []}
         if isinstance(about := chunk.get("messageMetadata"), dict):
@@ -61,38 +60,40 @@ class _Stream:
         elif kind not in _SILENT:
             self._beside(chunk, kind, place)
 
-    def _part(self, family: str, native: Any, made: Body) -> Body:
+    def _part(self, family: str, native: Any, made: JsonObject) -> JsonObject:
         """The part that a chunk goes on with, or a new one."""
-        key = (family, word(native))
+        key = (family, as_text(native))
         if key not in self._open:
             self._open[key] = made
             self._message["parts"].append(made)
         return self._open[key]
 
-    def start(self, chunk: Body, _: str) -> None:
-        self._message |= {"id": chunk["messageId"]} if word(chunk.get("messageId")) else {}
+    def start(self, chunk: JsonObject, _: str) -> None:
+        self._message |= {"id": chunk["messageId"]} if as_text(chunk.get("messageId")) else {}
 
-    def step(self, chunk: Body, _: str) -> None:
+    def step(self, chunk: JsonObject, _: str) -> None:
         self._open = {key: part for key, part in self._open.items() if key[0] == "tool"}
         self._message["parts"].append({"type": "step-start"})
 
-    def words(self, chunk: Body, _: str) -> None:
+    def words(self, chunk: JsonObject, _: str) -> None:
         family, _, phase = chunk["type"].partition("-")
         if phase == "start":
-            self._open.pop((family, word(chunk.get("id"))), None)
+            self._open.pop((family, as_text(chunk.get("id"))), None)
         part = self._part(family, chunk.get("id"), {"type": family, "pieces": []})
-        part |= kept(chunk, "providerMetadata")
+        part |= pick_fields(chunk, "providerMetadata")
         if isinstance(delta := chunk.get("delta"), str):
             part["pieces"].append(delta)
 
-    def tool(self, chunk: Body, place: str) -> None:
+    def tool(self, chunk: JsonObject, place: str) -> None:
         native, kind = chunk.get("toolCallId"), chunk["type"].removeprefix("tool-")
         part = self._part(
             "tool", native, {"type": "dynamic-tool", "toolCallId": native, "pieces": []}
         )
         if part.get("preliminary") and "output" in chunk:
             self._draft.note_omission(*_replaced(place))
-        part |= kept(chunk, "toolName", "input", "output", "errorText", "providerExecuted", "title")
+        part |= pick_fields(
+            chunk, "toolName", "input", "output", "errorText", "providerExecuted", "title"
+        )
         if isinstance(delta := chunk.get("inputTextDelta"), str):
             part["pieces"].append(delta)
         elif kind == "approval-request":
@@ -101,13 +102,13 @@ class _Stream:
             part["state"] = "output-error" if kind == "input-error" else kind
             part["preliminary"] = chunk.get("preliminary")
 
-    def finish(self, chunk: Body, _: str) -> None:
+    def finish(self, chunk: JsonObject, _: str) -> None:
         if chunk.get("finishReason") not in _USUAL_ENDS:
             self._message["parts"].append(chunk)
 
-    def _beside(self, chunk: Body, kind: str, place: str) -> None:
+    def _beside(self, chunk: JsonObject, kind: str, place: str) -> None:
         """A part that comes whole; data under the same id again takes the place of what it was."""
-        if kind.startswith("data-") and word(chunk.get("id")):
+        if kind.startswith("data-") and as_text(chunk.get("id")):
             part = self._part(kind, chunk["id"], {})
             if part:
                 self._draft.note_omission(*_replaced(place))
@@ -120,17 +121,17 @@ def _replaced(place: str) -> tuple[str, str, str]:
     return "replaced-part", place, "what an output or data was before the stream replaced it"
 
 
-def _close(part: Body) -> None:
+def _close(part: JsonObject) -> None:
     pieces = part.pop("pieces", None)
     if pieces is None:
         return
     if part["type"] != "dynamic-tool":
         part["text"] = "".join(pieces)
     elif pieces and "input" not in part:
-        part["input"] = arguments("".join(pieces))
+        part["input"] = parse_arguments("".join(pieces))
 
 
-_TAKEN: dict[str, Callable[[_Stream, Body, str], None]] = {
+_TAKEN: dict[str, Callable[[_Stream, JsonObject, str], None]] = {
     "start": _Stream.start,
     "start-step": _Stream.step,
     "finish": _Stream.finish,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from open_token.errors import SigningError
-from open_token.storage.files import read_if_there
+from open_token.storage.files import read_existing
 
 ED25519 = "ssh-ed25519"
 KEY_TYPE = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9-]+(?:@[a-z.]+)?")
@@ -139,7 +139,7 @@ def load_private_key(path: str) -> Any:
             help="install `open-token[sign]`, or use the scheme sshsig, which needs only ssh-keygen",
             code="sign.package",
         ) from None
-    raw = read_if_there(Path(path)) or b""
+    raw = read_existing(Path(path)) or b""
     load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in raw else load_pem_private_key
     try:
         key = load(raw, None)

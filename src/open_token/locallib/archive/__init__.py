@@ -48,13 +48,13 @@ from open_token.locallib.places import compute_stamp, path_to_text
 from open_token.pipeline import export
 from open_token.sources.source import Source
 from open_token.storage.files import (
-    Unnamed,
-    ends_of,
-    locked,
+    PendingFile,
     make_folder,
-    remove,
-    sweep,
-    unnamed_file,
+    pending_file,
+    read_ends,
+    remove_file,
+    remove_leftovers,
+    try_lock,
 )
 
 __all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
@@ -116,7 +116,7 @@ class Archive:
                 where=str(self._folder),
                 help="choose another directory",
             )
-        with locked(self._folder / ".lock") as is_ours:
+        with try_lock(self._folder / ".lock") as is_ours:
             if not is_ours:
                 raise OutputError(
                     "this archive is in use by another process",
@@ -151,7 +151,7 @@ class Archive:
     def _reconcile(self, index: Index) -> Iterator[Change]:
         """Make the index and the files agree, whatever happened to either."""
         there = set(list_archived_files(self._folder))
-        sweep(self._folder, _TEMPORARY_PREFIX, f".{NAME}.")
+        remove_leftovers(self._folder, _TEMPORARY_PREFIX, f".{NAME}.")
         pending = [entry for entry in index.entries.values() if entry.state == PENDING]
         for entry in pending:
             self._finish_pending(entry, index, there)
@@ -197,7 +197,7 @@ class Archive:
         index.is_changed = True
         others = {other.file for other in index.entries.values() if other is not entry}
         if entry.file in there and entry.replaces in there - others:
-            remove(self._folder / str(entry.replaces))
+            remove_file(self._folder / str(entry.replaces))
             there.discard(str(entry.replaces))
         file = next((name for name in (entry.file, entry.replaces) if name in there), None)
         if file is None:
@@ -285,8 +285,8 @@ class Archive:
         source, context = self._open_source(session), self._context()
         folder = self._folder / session.reader
         make_folder(folder)
-        ending = Ending() if may_be_copy(ends_of(session.path, 0, TAIL)[1]) else None
-        with unnamed_file(folder, _TEMPORARY_PREFIX) as temporary:
+        ending = Ending() if may_be_copy(read_ends(session.path, 0, TAIL)[1]) else None
+        with pending_file(folder, _TEMPORARY_PREFIX) as temporary:
             receipt = export(source, temporary.out, context, session.reader, ending)
             if ending and ending.origin in self._archived_ids and not (entry and entry.file):
                 self._skip_copy(session, entry, index)
@@ -319,7 +319,12 @@ class Archive:
         return self._shared_source
 
     def _place_export(
-        self, temporary: Unnamed, fresh: Entry, old: Entry | None, index: Index, session: Session
+        self,
+        temporary: PendingFile,
+        fresh: Entry,
+        old: Entry | None,
+        index: Index,
+        session: Session,
     ) -> Change | None:
         """Put an export in place; a different conversation in the same source replaces nothing."""
         if old and old.file and is_other_conversation(old, fresh):
@@ -346,9 +351,9 @@ class Archive:
             fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at
         )
         index.take(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
-        temporary.become(self._folder / str(file))
+        temporary.commit(self._folder / str(file))
         if replaces:
-            remove(self._folder / replaces)
+            remove_file(self._folder / replaces)
         index.put(fresh)
         self._archived_ids.add(fresh.id)
         kind = CHANGED if old else NEW

@@ -9,8 +9,8 @@ import msgspec
 
 from open_token.errors import InputError
 from open_token.locallib.file_ends import read_first_records
-from open_token.sources.origin import files_below
-from open_token.storage.files import append, ends_of, read_optional, write_whole
+from open_token.sources.origin import find_files
+from open_token.storage.files import append_bytes, read_ends, read_optional, write_atomic
 
 NAME = "index.ndjson"
 SCHEMA = "open-token/archive/1"
@@ -120,7 +120,7 @@ class Index:
         """Add or replace an entry, also on disk."""
         self.entries[entry.key] = entry
         self.is_changed = True
-        append(self._path, msgspec.json.encode(entry) + b"\n")
+        append_bytes(self._path, msgspec.json.encode(entry) + b"\n")
 
     def take(self, old: Entry, new: Entry) -> None:
         """Replace an entry by one that may have another key."""
@@ -139,14 +139,14 @@ class Index:
             lines = [
                 msgspec.json.encode(item) for item in ({"schema": SCHEMA}, *self.entries.values())
             ]
-            write_whole(self._path, b"\n".join(lines) + b"\n", 0o600)
+            write_atomic(self._path, b"\n".join(lines) + b"\n", 0o600)
             self.is_changed = False
 
 
 def list_archived_files(folder: Path) -> Iterator[str]:
     """Yield the files of an archive by the names that its index uses."""
     for suffix in ("json", "ndjson"):
-        for path in files_below(folder, f"*/*.{suffix}"):
+        for path in find_files(folder, f"*/*.{suffix}"):
             if not path.name.startswith("."):
                 yield f"{path.parent.name}/{path.name}"
 
@@ -157,7 +157,7 @@ def read_export_facts(path: Path) -> tuple[ExportFacts, str | None, str | None] 
     records = read_first_records(path, _ENDS)
     with contextlib.suppress(msgspec.ValidationError):
         document = msgspec.convert(records[0] if records else None, _Document)
-        head, tail = ends_of(path, _ENDS, _ENDS)
+        head, tail = read_ends(path, _ENDS, _ENDS)
         found = _HASH.findall(head + tail)
         return document.conversation, found[-1].decode() if found else None, document.exported_at
     return None

@@ -24,11 +24,11 @@ from open_token.locallib.skills import SCOPES, Machine
 from open_token.storage.files import (
     make_folder,
     make_parents,
-    read_if_there,
+    read_existing,
     read_optional,
-    remove,
+    remove_file,
+    write_atomic,
     write_private,
-    write_whole,
 )
 
 
@@ -183,7 +183,7 @@ def _readable(machine: Machine, path: Path, scope: str) -> bytes | None:
     if os.path.lexists(path) and not os.path.isfile(path):
         raise Unsafe("it is not a plain file")
     try:
-        return read_if_there(path)
+        return read_existing(path)
     except InputError:
         raise Unsafe("it cannot be read") from None
 
@@ -202,7 +202,7 @@ def _write(machine: Machine, path: Path, raw: bytes | None, fresh: bytes) -> Non
     ledger.files[str(path)] = known
     _write_ledger(machine, ledger)
     make_parents(path)
-    write_whole(path, fresh)
+    write_atomic(path, fresh)
 
 
 def _before(machine: Machine, path: Path, raw: bytes, name: str) -> bytes | None:
@@ -223,14 +223,14 @@ def _restore(machine: Machine, path: Path, raw: bytes, fresh: bytes | None) -> N
     known = ledger.files.pop(str(path), _Known("", True))
     _keep(machine, path, raw)
     if fresh is None:
-        remove(path)
+        remove_file(path)
         for folder in known.made:
             try:
                 os.rmdir(folder)
             except OSError:
                 break
     else:
-        write_whole(path, fresh)
+        write_atomic(path, fresh)
     _write_ledger(machine, ledger)
 
 
@@ -269,7 +269,7 @@ def _read_ledger(machine: Machine) -> _Ledger:
 
 def _write_ledger(machine: Machine, ledger: _Ledger) -> None:
     make_folder(machine.settings)
-    write_whole(
+    write_atomic(
         _ledger_file(machine),
         msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n",
         0o600,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from open_token.errors import OutputError
-from open_token.storage.files import append
+from open_token.storage.files import append_bytes
 
 LOG, _OLDER = "log.ndjson", "log.old"
 _MOST = 1 << 20
@@ -30,7 +30,7 @@ def append_log(folder: Path, told: LogLine) -> None:
     with contextlib.suppress(OSError, OutputError):
         if path.exists() and path.stat().st_size > _MOST:
             path.replace(folder / _OLDER)
-        append(path, msgspec.json.encode(told) + b"\n")
+        append_bytes(path, msgspec.json.encode(told) + b"\n")
 
 
 def read_last_lines(folder: Path) -> dict[str, LogLine]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from open_token.locallib.hooks.payload import HookCall
-from open_token.storage.files import locked, make_folder, read_optional, remove, write_whole
+from open_token.storage.files import make_folder, read_optional, remove_file, try_lock, write_atomic
 
 _NEW, _BEGUN, _AGAIN = ".call", ".begun", ".again"
 _NEXT = {_NEW: _BEGUN, _BEGUN: _AGAIN}
@@ -31,12 +31,12 @@ class CallQueue:
             "utf-8", "surrogatepass"
         )
         name = hashlib.sha256(known).hexdigest()[:32]
-        write_whole(self.folder / f"{name}{_NEW}", msgspec.json.encode(call), 0o600)
+        write_atomic(self.folder / f"{name}{_NEW}", msgspec.json.encode(call), 0o600)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[bool]:
         """Try to be the one who carries them out."""
-        with locked(self.folder / ".lock") as is_ours:
+        with try_lock(self.folder / ".lock") as is_ours:
             yield is_ours
 
     def names(self) -> list[Path]:
@@ -70,5 +70,5 @@ class CallQueue:
 
     def done(self, path: Path) -> bool:
         """Forget a call that was carried out; False when it cannot be taken away."""
-        remove(path)
+        remove_file(path)
         return not os.path.lexists(path)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from open_token.redaction.cache_files import write_cache_file
-from open_token.storage.files import read_optional, remove
+from open_token.storage.files import read_optional, remove_file
 
 _PACKAGE = "mimesis"
 _MISSING_REMARK = (
@@ -203,11 +203,11 @@ def load_name_tables(cache: Path | None) -> NameTables:
 
 
 def _remove_other_tables(cache: Path, path: Path) -> None:
-    from open_token.sources.origin import files_below
+    from open_token.sources.origin import find_files
 
-    for other in files_below(cache, "names-*.table"):
+    for other in find_files(cache, "names-*.table"):
         if other != path:
-            remove(other)
+            remove_file(other)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from open_token.server.core.processes import run_to_end
 from open_token.server.core.sandbox import Command
 from open_token.server.core.workspace import Workspaces
 from open_token.server.errors import conflict, not_found
-from open_token.storage.files import write_whole
+from open_token.storage.files import write_atomic
 
 if TYPE_CHECKING:
     from open_token.server.core.services import Services
@@ -178,7 +178,7 @@ class BackgroundTasks:
 
     def _save(self, task: BackgroundTask) -> None:
         self._folders.get(task.session_id).make()
-        write_whole(self._path(task).with_suffix(".json"), encode(task))
+        write_atomic(self._path(task).with_suffix(".json"), encode(task))
 
     def _load_all(self, session_id: str) -> list[BackgroundTask]:
         """Load the tasks of a session; the oldest ones are deleted above the limit."""

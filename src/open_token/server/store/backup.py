@@ -11,7 +11,7 @@ from open_token.errors import StoreError
 from open_token.server.store.errors import damaged_error, translate_error
 from open_token.server.store.sqlite import blobs
 from open_token.server.store.sqlite.database import BLOBS, DATABASE, PEPPER, connect_to_read
-from open_token.storage.files import whole_folder
+from open_token.storage.files import atomic_folder
 
 FOLDERS = ("workspaces", "tasks", "recordings")
 """The workspaces of sessions, logs of background commands, and recordings for replay."""
@@ -37,7 +37,7 @@ def backup(folder: Path, target: Path) -> None:
     them.
     """
     _require_data(folder)
-    with whole_folder(target, is_private=True) as copy_folder, _translating_errors(folder):
+    with atomic_folder(target, is_private=True) as copy_folder, _translating_errors(folder):
         with contextlib.closing(connect_to_read(folder)) as db:
             _copy_database(db, copy_folder / DATABASE)
         with contextlib.closing(connect_to_read(copy_folder)) as copy:

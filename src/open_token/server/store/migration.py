@@ -23,7 +23,7 @@ from open_token.server.store.postgres.errors import translate_error
 from open_token.server.store.postgres.search_terms import to_stored_words
 from open_token.server.store.sqlite import blobs
 from open_token.server.store.sqlite.database import BLOBS, PEPPER, Database
-from open_token.storage.files import whole_folder
+from open_token.storage.files import atomic_folder
 
 _BATCH_SIZE = 1000
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -173,7 +173,7 @@ async def to_postgres(folder: Path, url: str) -> MigrationReport:
 
 async def to_folder(url: str, folder: Path, pepper: Path) -> MigrationReport:
     """Copy a consistent snapshot of a database and the pepper into a new data folder."""
-    with whole_folder(folder, is_private=True) as copy_folder:
+    with atomic_folder(folder, is_private=True) as copy_folder:
         _copy_private(pepper, copy_folder / PEPPER)
         async with (
             _connect(url) as db,

@@ -16,7 +16,7 @@ from open_token.server.agent.tools.arguments import refusals_as_errors, run_in_t
 from open_token.server.agent.tools.interface import ToolContext, ToolError
 from open_token.server.core.workspace import Workspace, publish_files_changed
 from open_token.sources.source import Source
-from open_token.storage.files import whole_file
+from open_token.storage.files import atomic_file
 
 _PAGE_SIZE = 1000
 _OPTION = re.compile(r"([a-z_]+)=([A-Za-z0-9:._+-]+)")
@@ -77,7 +77,7 @@ def _run_export(log: Path, target: Path, context: ToolContext, options: dict[str
     source.conversation = context.session_id
     try:
         export_context = load_context(options, services.env, services.config.data)
-        with whole_file(target) as out:
+        with atomic_file(target) as out:
             return export(source, out, export_context, _READER)
     except OpenTokenError as problem:
         message = f"{problem.what}; {problem.help}" if problem.help else problem.what

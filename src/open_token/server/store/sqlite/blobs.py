@@ -10,7 +10,7 @@ from pathlib import Path
 from open_token.errors import OutputError, StoreError
 from open_token.server.store.errors import damaged_error
 from open_token.server.store.rows import Blob
-from open_token.storage.files import remove, whole_file
+from open_token.storage.files import atomic_file, remove_file
 
 PREVIEW_CHARACTERS = 2000
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -32,7 +32,7 @@ def write_blob(folder: Path, data: bytes, media_type: str) -> Blob:
             os.utime(path)  # a sweep must treat it as new
         else:
             path.parent.mkdir(exist_ok=True, mode=0o700)
-            with whole_file(path, 0o600) as out:
+            with atomic_file(path, 0o600) as out:
                 out.write(data)
     except (OSError, OutputError) as problem:
         reason = getattr(problem, "strerror", None) or problem.args[0]
@@ -83,7 +83,7 @@ def sweep_blobs(db: sqlite3.Connection, folder: Path, before: float) -> int:
         if _HASH.fullmatch(path.name) and not _has_references(db, path.name):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < before:
-                    remove(path)
+                    remove_file(path)
                     count += 1
     return count
 

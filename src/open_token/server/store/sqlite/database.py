@@ -18,7 +18,7 @@ from open_token.server.store.sqlite import shares
 from open_token.server.store.sqlite.readers import ReadConnection, Readers
 from open_token.server.store.sqlite.schema import migrate
 from open_token.server.store.sqlite.writer import Writer
-from open_token.storage.files import locked, make_folder, read_optional, sweep
+from open_token.storage.files import make_folder, read_optional, remove_leftovers, try_lock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Database:
                 self.pepper = _load_pepper(db, folder)
             except (sqlite3.Error, OSError) as problem:
                 raise translate_error(problem, folder) from None
-            sweep(folder / BLOBS, ".")
+            remove_leftovers(folder / BLOBS, ".")
             self.writer = Writer(db, folder)
             opened.callback(self._tidy_up, db)
             opened.callback(self.writer.close)
@@ -152,7 +152,7 @@ def _check_sqlite() -> None:
 def _take_lock(folder: Path, opened: contextlib.ExitStack) -> None:
     path = folder / LOCK
     try:
-        has_lock = opened.enter_context(locked(path))
+        has_lock = opened.enter_context(try_lock(path))
     except OpenTokenError as problem:
         raise StoreError(
             problem.what, where=str(path), help=problem.help, code="store.read-only"

@@ -11,7 +11,7 @@ import pytest
 
 from open_token.errors import InputError
 from open_token.sources import containers
-from open_token.sources.containers import Archive, Database, quoted
+from open_token.sources.containers import Database, ZipArchive, quote_identifier
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ class TestDatabase:
     def test_tables_columns_and_rows(self, path: Path) -> None:
         database = Database(path, "talk.db")
         assert database.tables == {"talk": ["id", 'odd "name', "data"]}
-        column = quoted('odd "name')
+        column = quote_identifier('odd "name')
         assert list(database.rows(f"SELECT {column} FROM talk WHERE id = ?", ("a",))) == [
             ("hello",)
         ]
@@ -89,20 +89,20 @@ def packed(**members: bytes) -> io.BytesIO:
 
 def problem_of(stream: io.BytesIO, name: str = "a") -> InputError:
     with pytest.raises(InputError) as caught:
-        Archive(stream, "talk.zip").bytes_of(name)
+        ZipArchive(stream, "talk.zip").read_member(name)
     assert caught.value.code == "input.zip"
     return caught.value
 
 
 class TestArchive:
     def test_members_in_their_order(self) -> None:
-        archive = Archive(packed(b=b"2", a=b"1"), "talk.zip")
+        archive = ZipArchive(packed(b=b"2", a=b"1"), "talk.zip")
         assert archive.names == ["b", "a"]
-        assert archive.bytes_of("a") == b"1"
-        assert archive.bytes_of("../../etc/passwd") is None
+        assert archive.read_member("a") == b"1"
+        assert archive.read_member("../../etc/passwd") is None
 
     def test_a_bomb_is_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(containers, "LIMIT", 1 << 21)
+        monkeypatch.setattr(containers, "MAX_UNPACKED_BYTES", 1 << 21)
         assert "larger than 2 MiB" in problem_of(packed(a=bytes(1 << 22))).what
 
     def test_one_cut_off(self) -> None:
@@ -128,5 +128,5 @@ class TestArchive:
         struct.pack_into("<L", data, data.index(b"PK\x05\x06") + 16, len(data) * 2)
         (tmp_path / "talk.zip").write_bytes(data)
         with (tmp_path / "talk.zip").open("rb") as stream, pytest.raises(InputError) as caught:
-            Archive(stream, "talk.zip").bytes_of("a")
+            ZipArchive(stream, "talk.zip").read_member("a")
         assert caught.value.code == "input.zip"

@@ -8,17 +8,17 @@ import pytest
 
 from open_token.errors import InputError
 from open_token.sources import decompress
-from open_token.sources.decompress import TooLarge, Unpacked
+from open_token.sources.decompress import GzipReader, TooLargeError
 from open_token.sources.source import Source
 
 
-def packed(data: bytes) -> Unpacked:
-    return Unpacked(io.BytesIO(gzip.compress(data)))
+def packed(data: bytes) -> GzipReader:
+    return GzipReader(io.BytesIO(gzip.compress(data)))
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decompress, "LIMIT", 1000)
+    monkeypatch.setattr(decompress, "MAX_UNPACKED_BYTES", 1000)
 
 
 def test_many_lines_are_read_however_many_they_are() -> None:
@@ -35,12 +35,12 @@ def test_what_is_within_the_limit_is_read(length: int) -> None:
 
 
 def test_a_line_over_the_limit_is_refused() -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeError):
         list(packed(b"{}\n" + b"x" * 1001))
 
 
 def test_a_document_over_the_limit_is_refused() -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeError):
         packed(b"x\n" * 501).read()
 
 
@@ -59,5 +59,5 @@ def test_the_file_below_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"a\n"))
     with path.open("rb") as below:
-        Unpacked(below).close()
+        GzipReader(below).close()
         assert below.closed

@@ -54,7 +54,7 @@ def _source(folder: Path, data: bytes, on_disk: bool) -> Source:
 
 def test_other_sources_have_no_tables_members_or_files() -> None:
     source = Source("talk", data=b'{"a": 1}\n')
-    assert (source.tables, source.members, source.below("*")) == ({}, [], [])
+    assert (source.tables, source.members, source.find_files("*")) == ({}, [], [])
 
 
 def test_a_folder_gives_its_files_and_no_others(tmp_path: Path) -> None:
@@ -67,14 +67,17 @@ def test_a_folder_gives_its_files_and_no_others(tmp_path: Path) -> None:
     (home / "link.json").symlink_to(tmp_path / "out" / "secret.json")
     source = Source.of_folder(home)
     assert (source.shape, source.head, source.size) == ("folder", b"", 0)
-    assert [Path(found.name).name for found in source.below("**/*.json")] == ["a.json", "b.json"]
+    assert [Path(found.name).name for found in source.find_files("**/*.json")] == [
+        "a.json",
+        "b.json",
+    ]
 
 
 def test_a_folder_is_known_by_the_files_that_were_read(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(f'{{"name": "{name}"}}\n')
     source = Source.of_folder(tmp_path)
-    first, second = source.below("*")
+    first, second = source.find_files("*")
     list(second.records())
     assert [found.is_read for found in source.family] == [True, False, True]
     told = hashlib.sha256(bytes.fromhex(second.sha256)).hexdigest()
@@ -85,7 +88,7 @@ def test_to_look_at_a_neighbour_is_not_to_read_it(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "b.jsonl").write_text('{"b": 2}\n')
     source = Source.of(tmp_path / "a.jsonl")
-    beside = source.neighbour("b.jsonl")
+    beside = source.open_sibling("b.jsonl")
     assert beside
     assert beside.sample == [{"b": 2}]
     assert not beside.is_read

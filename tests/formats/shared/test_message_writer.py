@@ -3,7 +3,7 @@
 from typing import cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.model_message import Calls
+from open_token.formats.shared.message_writer import CallMatcher
 
 
 class Open:
@@ -18,38 +18,45 @@ class Open:
         return key.startswith("k") and key not in self.closed
 
 
-def calls(*tools: str) -> tuple[Calls, Open]:
+def calls(*tools: str) -> tuple[CallMatcher, Open]:
     draft = Open()
-    made = Calls(cast(Draft, draft))
+    made = CallMatcher(cast(Draft, draft))
     for number, tool in enumerate(tools):
-        made.made(f"k{number}", None, tool)
+        made.add_call(f"k{number}", None, tool)
     return made, draft
 
 
 def test_the_oldest_of_the_tool_is_answered_first() -> None:
     made, draft = calls("a", "b", "a")
-    assert made.key(None, "a") == "k0"
+    assert made.find_key(None, "a") == "k0"
     draft.closed.add("k0")
-    assert [made.key(None, "a"), made.key(None, "b"), made.key(None, None)] == ["k2", "k1", "k1"]
+    assert [made.find_key(None, "a"), made.find_key(None, "b"), made.find_key(None, None)] == [
+        "k2",
+        "k1",
+        "k1",
+    ]
 
 
 def test_results_right_behind_their_calls_answer_the_latest() -> None:
     made, draft = calls("a", "b", "a")
-    assert made.key(None, "a", latest=True) == "k2"
+    assert made.find_key(None, "a", latest=True) == "k2"
     draft.closed.add("k2")
-    assert [made.key(None, "a", latest=True), made.key(None, None, latest=True)] == ["k0", "k1"]
+    assert [made.find_key(None, "a", latest=True), made.find_key(None, None, latest=True)] == [
+        "k0",
+        "k1",
+    ]
 
 
 def test_an_unknown_result_keeps_its_own_id() -> None:
     made, _ = calls("a")
-    assert made.key("x", "other") == "x"
-    assert made.key("k0", "other") == "k0"
+    assert made.find_key("x", "other") == "x"
+    assert made.find_key("k0", "other") == "k0"
 
 
 def test_each_waiting_call_is_asked_for_a_few_times_only() -> None:
     count = 2000
     made, draft = calls(*(f"tool{number}" for number in range(count)))
     for number in reversed(range(count)):
-        assert made.key(None, f"tool{number}") == f"k{number}"
+        assert made.find_key(None, f"tool{number}") == f"k{number}"
         draft.closed.add(f"k{number}")
     assert draft.asked < 10 * count

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from open_token.builder.late_edits import Spliced
+from open_token.builder.late_edits import LateEdits
 from open_token.model.document import Event
-from open_token.storage.files import Spool
+from open_token.storage.spool import Spool
 
 
 def spool(count: int, **more: Any) -> Spool:
@@ -20,17 +20,17 @@ def ids(events: Any) -> list[str]:
 
 
 def test_nothing_to_do() -> None:
-    view = Spliced(spool(3))
+    view = LateEdits(spool(3))
     assert not view.is_needed
     assert ids(view) == ["1", "2", "3"]
 
 
 def test_insertions_stand_behind_their_place_and_get_the_next_ids() -> None:
-    view = Spliced(spool(3))
+    view = LateEdits(spool(3))
     view.insert(1, {"id": "", "type": "tool_result"})
     view.insert(0, {"id": "", "type": "tool_result"})
     view.insert(1, {"id": "", "type": "tool_result"})
-    assert view.number(4) == 3
+    assert view.number_insertions(4) == 3
     assert ids(view) == ["1", "4", "2", "5", "6", "3"]
     assert ids(view) == ids(view)
 
@@ -48,17 +48,17 @@ def test_dropped_places_and_the_rest_of_a_dropped_span() -> None:
         if span:
             event["links"] = {"span_id": span}
         held.append(event, 1)
-    view = Spliced(held)
+    view = LateEdits(held)
     view.dropped.append(range(1, 3))
     assert ids(view) == ["1", "5"]
 
 
 def test_wrapped_places_join_the_span() -> None:
-    view = Spliced(spool(4))
+    view = LateEdits(spool(4))
     start: Event = {"id": "", "type": "span_start", "links": {"span_id": "span_000001"}}
     stop: Event = {"id": "", "type": "span_end", "links": {"span_id": "span_000001"}}
     view.wrap(range(1, 3), "span_000001", start, stop)
-    view.number(5)
+    view.number_insertions(5)
     assert ids(view) == ["1", "5", "2", "3", "6", "4"]
     spans = [event.get("links", {}).get("span_id") for event in view]
     assert spans == [None, *["span_000001"] * 4, None]
@@ -66,7 +66,7 @@ def test_wrapped_places_join_the_span() -> None:
 
 def test_late_usage_does_not_change_the_spool() -> None:
     held = spool(2)
-    view = Spliced(held)
+    view = LateEdits(held)
     view.usage["evt_000002"] = {"output_tokens": 7}
     assert [event.get("usage") for event in view] == [None, {"output_tokens": 7}]
     assert [event.get("usage") for event in held] == [None, None]
@@ -81,7 +81,7 @@ def made(*rows: tuple[str, dict[str, str]]) -> Spool:
 
 
 def test_a_pair_stays_or_goes_whole() -> None:
-    view = Spliced(
+    view = LateEdits(
         made(
             ("tool_use", {"call_id": "c1"}),
             ("tool_use", {"call_id": "c2"}),
@@ -96,7 +96,7 @@ def test_a_pair_stays_or_goes_whole() -> None:
 
 
 def test_a_span_stays_or_goes_whole() -> None:
-    view = Spliced(
+    view = LateEdits(
         made(
             ("span_start", {"span_id": "s1"}),
             ("message", {"span_id": "s1"}),
@@ -109,18 +109,18 @@ def test_a_span_stays_or_goes_whole() -> None:
 
 
 def test_many_branches_are_found_quickly() -> None:
-    view = Spliced(spool(20_000))
+    view = LateEdits(spool(20_000))
     view.dropped = [range(n, n + 1) for n in range(0, 20_000, 2)]
     assert len(list(view)) == 10_000
 
 
 def test_a_branch_within_a_branch_belongs_to_the_inner_one() -> None:
-    view = Spliced(spool(4))
+    view = LateEdits(spool(4))
     for places, name in ((range(1, 2), "inner"), (range(3), "outer")):
         start: Event = {"id": "", "type": "span_start", "links": {"span_id": name}}
         stop: Event = {"id": "", "type": "span_end", "links": {"span_id": name}}
         view.wrap(places, name, start, stop)
-    view.number(5)
+    view.number_insertions(5)
     told = [(event["type"], event.get("links", {}).get("span_id")) for event in view]
     assert told == [
         ("span_start", "outer"),

@@ -167,7 +167,7 @@ def test_what_lies_beside_it_is_read_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(line(1))
     (tmp_path / "beside.json").write_bytes(b'{"title": "x"}')
     tail = Tail(path, "talk", lambda: False, lambda: None)
-    beside = tail.neighbour("beside.json")
+    beside = tail.open_sibling("beside.json")
     assert beside is not None
     assert beside.document == {"title": "x"}
-    assert [other.name for other in tail.neighbours("*.json")] == [str(tmp_path / "beside.json")]
+    assert [other.name for other in tail.find_siblings("*.json")] == [str(tmp_path / "beside.json")]

@@ -11,20 +11,20 @@ from open_token.errors import OutputError
 from open_token.model.document import Event
 from open_token.storage.files import (
     Folders,
-    Spool,
-    append,
-    ends_of,
-    grown_file,
-    local_key,
-    locked,
+    append_bytes,
+    atomic_file,
+    load_local_key,
     make_folder,
+    open_growing,
+    pending_file,
+    read_ends,
     read_optional,
-    remove,
-    sweep,
-    unnamed_file,
-    whole_file,
-    write_whole,
+    remove_file,
+    remove_leftovers,
+    try_lock,
+    write_atomic,
 )
+from open_token.storage.spool import Spool
 
 
 def names(folder: Path) -> list[str]:
@@ -32,17 +32,17 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
-    write_whole(tmp_path / "a.json", b"{}", 0o600)
+    write_atomic(tmp_path / "a.json", b"{}", 0o600)
     assert (tmp_path / "a.json").read_bytes() == b"{}"
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
     assert names(tmp_path) == ["a.json"]
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_whole(tmp_path / "a.json", b"old")
+    write_atomic(tmp_path / "a.json", b"old")
 
     def write_half() -> None:
-        with whole_file(tmp_path / "a.json") as out:
+        with atomic_file(tmp_path / "a.json") as out:
             out.write(b"half")
             raise ZeroDivisionError
 
@@ -54,23 +54,23 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 
 def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_whole(path, b"1")
+    write_atomic(path, b"1")
     path.chmod(0o640)
-    write_whole(path, b"2")
+    write_atomic(path, b"2")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"1")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_whole(tmp_path / "link", b"2")
+    write_atomic(tmp_path / "link", b"2")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"2"
 
 
 def test_a_missing_folder_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as caught:
-        write_whole(tmp_path / "nowhere" / "a.json", b"")
+        write_atomic(tmp_path / "nowhere" / "a.json", b"")
     assert "No such file" in caught.value.what
     assert caught.value.help
 
@@ -97,17 +97,17 @@ def test_folders_are_those_of_the_platform(
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
     folders = Folders.of({"OPEN_TOKEN_HOME": str(tmp_path)})
-    key = local_key(folders)
+    key = load_local_key(folders)
     assert key is not None
     assert len(key) == 32
-    assert local_key(folders) == key
+    assert load_local_key(folders) == key
     assert stat.S_IMODE((folders.settings / "key").stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the super-user may write anywhere")
 def test_no_key_without_a_writable_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert local_key(Folders.of({"OPEN_TOKEN_HOME": str(tmp_path / "x")})) is None
+    assert load_local_key(Folders.of({"OPEN_TOKEN_HOME": str(tmp_path / "x")})) is None
 
 
 def test_a_folder_under_a_file_cannot_be_made(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_folder_under_a_file_cannot_be_made(tmp_path: Path) -> None:
 
 def test_a_private_file_that_others_can_write_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "kept"
-    write_whole(path, b"ours")
+    write_atomic(path, b"ours")
     assert read_optional(path, private=True) == b"ours"
     path.chmod(0o620)
     assert read_optional(path, private=True) is None
@@ -149,10 +149,10 @@ def test_the_spool_knows_what_may_still_change() -> None:
     spool = Spool(25)
     for event in events(600):
         spool.append(event, 10)
-    assert spool.open_event(0) == events(1)[0]
-    assert spool.open_event(100) is None
-    assert spool.open_event(599) == events(600)[599]
-    assert spool.open_event(600) is None
+    assert spool.get_mutable_event(0) == events(1)[0]
+    assert spool.get_mutable_event(100) is None
+    assert spool.get_mutable_event(599) == events(600)[599]
+    assert spool.get_mutable_event(600) is None
 
 
 class TestUnnamed:
@@ -160,28 +160,28 @@ class TestUnnamed:
 
     def test_it_gets_a_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").write_bytes(b"old")
-        with unnamed_file(tmp_path, ".x-") as made:
+        with pending_file(tmp_path, ".x-") as made:
             made.out.write(b"new")
             assert made.path.name.startswith(".x-")
-            made.become(tmp_path / "a.json")
+            made.commit(tmp_path / "a.json")
         assert (tmp_path / "a.json").read_bytes() == b"new"
         assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
         assert names(tmp_path) == ["a.json"]
 
     def test_it_is_gone_without_one(self, tmp_path: Path) -> None:
-        with unnamed_file(tmp_path) as made:
+        with pending_file(tmp_path) as made:
             made.out.write(b"half")
         assert names(tmp_path) == []
 
     def test_it_is_gone_after_a_failure(self, tmp_path: Path) -> None:
-        with pytest.raises(ZeroDivisionError), unnamed_file(tmp_path):
+        with pytest.raises(ZeroDivisionError), pending_file(tmp_path):
             raise ZeroDivisionError
-        with pytest.raises(OutputError, match="No space left"), unnamed_file(tmp_path):
+        with pytest.raises(OutputError, match="No space left"), pending_file(tmp_path):
             raise OSError(28, "No space left on device")
         assert names(tmp_path) == []
 
     def test_no_folder_for_it(self, tmp_path: Path) -> None:
-        with pytest.raises(OutputError, match="No such file"), unnamed_file(tmp_path / "nowhere"):
+        with pytest.raises(OutputError, match="No such file"), pending_file(tmp_path / "nowhere"):
             pass
 
     def test_what_a_killed_process_left_is_swept_away(self, tmp_path: Path) -> None:
@@ -195,36 +195,36 @@ class TestUnnamed:
             "below/deep/.x-3.part",
         ):
             (tmp_path / name).write_bytes(b"")
-        sweep(tmp_path, ".x-", ".z")
+        remove_leftovers(tmp_path, ".x-", ".z")
         left = sorted(
             str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()
         )
         assert left == [".x-1", ".y-1.part", "below/deep/.x-3.part", "x-1.part"]
-        remove(tmp_path / "nowhere")
-        remove(tmp_path / "below")
+        remove_file(tmp_path / "nowhere")
+        remove_file(tmp_path / "below")
 
 
 class TestLock:
     """One at a time."""
 
     def test_it_is_held_and_let_go(self, tmp_path: Path) -> None:
-        with locked(tmp_path / "lock") as first, locked(tmp_path / "lock") as second:
+        with try_lock(tmp_path / "lock") as first, try_lock(tmp_path / "lock") as second:
             assert (first, second) == (True, False)
-        with locked(tmp_path / "lock") as third:
+        with try_lock(tmp_path / "lock") as third:
             assert third
 
     def test_no_place_for_it(self, tmp_path: Path) -> None:
-        with pytest.raises(OutputError), locked(tmp_path / "nowhere" / "lock"):
+        with pytest.raises(OutputError), try_lock(tmp_path / "nowhere" / "lock"):
             pass
 
 
 def test_lines_are_put_behind(tmp_path: Path) -> None:
-    append(tmp_path / "log", b"a\n")
-    append(tmp_path / "log", b"b\n")
+    append_bytes(tmp_path / "log", b"a\n")
+    append_bytes(tmp_path / "log", b"b\n")
     assert (tmp_path / "log").read_bytes() == b"a\nb\n"
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
     with pytest.raises(OutputError):
-        append(tmp_path, b"")
+        append_bytes(tmp_path, b"")
 
 
 @pytest.mark.parametrize(
@@ -240,24 +240,24 @@ def test_both_ends_of_a_file(
     tmp_path: Path, first: int, last: int, ends: tuple[bytes, bytes]
 ) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
-    assert ends_of(tmp_path / "file", first, last) == ends
-    assert ends_of(tmp_path / "nowhere", first, last) == (b"", b"")
+    assert read_ends(tmp_path / "file", first, last) == ends
+    assert read_ends(tmp_path / "nowhere", first, last) == (b"", b"")
 
 
 def test_one_process_at_a_time_lets_a_file_grow(tmp_path: Path) -> None:
     path = tmp_path / "stream"
-    with grown_file(path) as out:
+    with open_growing(path) as out:
         out.write(b"one\n")
         out.flush()
-        with pytest.raises(OutputError, match="another process"), grown_file(path):
+        with pytest.raises(OutputError, match="another process"), open_growing(path):
             pass
-    with grown_file(path) as out:
+    with open_growing(path) as out:
         assert out.read() == b"one\n"
 
 
 def test_a_file_that_grows_keeps_what_it_has_when_the_disk_is_full(tmp_path: Path) -> None:
     def write() -> None:
-        with grown_file(tmp_path / "stream") as out:
+        with open_growing(tmp_path / "stream") as out:
             out.write(b"one\n")
             out.flush()
             raise OSError(28, "No space left on device")

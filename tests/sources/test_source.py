@@ -124,9 +124,9 @@ def test_a_longer_input_is_read_on_behind_its_sample() -> None:
 
 def test_the_opening_has_the_records_that_begin_in_it() -> None:
     data = lines({"long": "x" * 1000}, {"n": 2}) + b"oops\n" + lines({"n": 4}, {"n": 5})
-    assert of(data).opening(1) == [{"long": "x" * 1000}]
-    assert of(data).opening(1_015) == [{"long": "x" * 1000}, {"n": 2}]
-    assert of(data).opening(10**6)[1:] == [{"n": 2}, {"n": 4}, {"n": 5}]
+    assert of(data).read_opening(1) == [{"long": "x" * 1000}]
+    assert of(data).read_opening(1_015) == [{"long": "x" * 1000}, {"n": 2}]
+    assert of(data).read_opening(10**6)[1:] == [{"n": 2}, {"n": 4}, {"n": 5}]
 
 
 @given(st.lists(JSON, max_size=5))
@@ -307,13 +307,13 @@ class TestStream:
     def test_a_small_one_stays_in_memory(self) -> None:
         source = Source.of_stream(io.BytesIO(b'{"a": 1}\n'), "<stdin>")
         assert (source.name, source.path, source.size) == ("<stdin>", None, 9)
-        assert source.neighbour("x") is None
-        assert source.neighbours("*") == []
+        assert source.open_sibling("x") is None
+        assert source.find_siblings("*") == []
 
     def test_a_large_one_goes_through_a_file_that_is_removed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(origin, "_IN_MEMORY", 1000)
+        monkeypatch.setattr(origin, "_MAX_IN_MEMORY", 1000)
         data = lines(*({"n": n} for n in range(500)))
         source = Source.of_stream(io.BytesIO(data), "<stdin>")
         path = source.path
@@ -331,14 +331,14 @@ def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"{}")
     (tmp_path / "c.jsonl").mkdir()
     source = Source.of(tmp_path / "talk.jsonl")
-    assert [Path(found.name).name for found in source.neighbours("*.jsonl")] == [
+    assert [Path(found.name).name for found in source.find_siblings("*.jsonl")] == [
         "a.jsonl",
         "b.jsonl",
         "talk.jsonl",
     ]
-    assert source.neighbour("a.jsonl") is not None
-    assert source.neighbour("c.jsonl") is None
-    assert source.neighbour("x" * 5000) is None
+    assert source.open_sibling("a.jsonl") is not None
+    assert source.open_sibling("c.jsonl") is None
+    assert source.open_sibling("x" * 5000) is None
 
 
 def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:
@@ -351,11 +351,11 @@ def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:
     (home / "outside.jsonl").symlink_to(other / "foreign.jsonl")
     (home / "talk" / "subagents").symlink_to(other)
     source = Source.of(home / "talk.jsonl")
-    names = [Path(found.name).name for found in source.neighbours("*.jsonl")]
+    names = [Path(found.name).name for found in source.find_siblings("*.jsonl")]
     assert names == ["inside.jsonl", "own.jsonl", "talk.jsonl"]
-    assert source.neighbours("talk/subagents/*.jsonl") == []
-    assert source.neighbour("outside.jsonl") is None
-    assert source.neighbour("inside.jsonl") is not None
+    assert source.find_siblings("talk/subagents/*.jsonl") == []
+    assert source.open_sibling("outside.jsonl") is None
+    assert source.open_sibling("inside.jsonl") is not None
 
 
 def test_progress_tells_the_bytes_done() -> None:

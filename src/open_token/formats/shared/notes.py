@@ -1,0 +1,56 @@
+"""Notes about what an export leaves out or repairs, in the wording that all readers share."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from open_token.builder.draft import Draft
+from open_token.sources.source import Source
+
+_KIND_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,47}")
+_NAMING_FIELDS = ("name", "title", "type", "kind")
+
+
+def format_kind(kind: Any) -> str:
+    """Return a type name that is safe to show in a note.
+
+    Only a short identifier is shown; anything else could be content of the conversation.
+    """
+    if isinstance(kind, str) and _KIND_NAME.fullmatch(kind):
+        return kind
+    return "without a known type"
+
+
+def note_tool_definitions(note: Callable[[str, str, str], None], tools: Any, place: str) -> None:
+    """Note that tool definitions are reduced to names, if they hold more than names."""
+    if isinstance(tools, list) and any(_has_description(tool) for tool in tools):
+        note(
+            "tool-definitions", place, "tool definitions; only the names of the tools are exported"
+        )
+
+
+def _has_description(tool: Any) -> bool:
+    if not isinstance(tool, dict):
+        return False
+    function = tool.get("function")
+    definition = function if isinstance(function, dict) else tool
+    return any(value for key, value in definition.items() if key not in _NAMING_FIELDS)
+
+
+def note_file_faults(file: Source, name: str, draft: Draft) -> None:
+    """Note what was repaired or skipped in a companion file.
+
+    The pipeline notes the faults of the main file itself.
+    """
+    if file.half_line is not None:
+        draft.note_omission(
+            "half-line",
+            f"{name} line {file.half_line}",
+            "the last line was not complete and is left out",
+        )
+    for number in file.repaired:
+        draft.note_omission(
+            "lone-surrogate",
+            f"{name} line {number}",
+            "text that is not valid Unicode was replaced by U+FFFD",
+        )
