@@ -1,5 +1,4 @@
-"""The Claude Code reader on whole files: which it claims, and that nothing of the real ones is
-lost."""
+"""The Claude Code reader on whole files: detection, and that nothing of real sessions is lost."""
 
 import json
 from collections import Counter

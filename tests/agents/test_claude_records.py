@@ -1,4 +1,4 @@
-"""Lines as records: only what is told is built, and nothing odd gets through."""
+"""Decoding of lines, also of malformed ones."""
 
 import json
 from typing import Any
@@ -8,11 +8,11 @@ import pytest
 
 from open_token.agents.claude_code.records import (
     Line,
-    as_line,
-    decode,
-    name_of,
-    side_facts,
-    text_in,
+    decode_line,
+    get_text,
+    parse_subagent_result,
+    to_line,
+    to_safe_name,
 )
 
 DEEP = b'{"type":"user","x":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
@@ -22,17 +22,17 @@ def raw(value: Any) -> msgspec.Raw:
     return msgspec.Raw(json.dumps(value).encode())
 
 
-def test_talk_is_built_without_its_side_data() -> None:
-    line = decode(
+def test_messages_are_built_without_their_result_data() -> None:
+    line = decode_line(
         b'{"type":"user","uuid":"u","message":{"content":"hi"},"toolUseResult":{"a":1},"other":2}'
     )
-    assert (line.uuid, line.message.content, line.whole) == ("u", "hi", None)
+    assert (line.uuid, line.message.content, line.record) == ("u", "hi", None)
     assert bytes(line.tool_use_result) == b'{"a":1}'
 
 
 @pytest.mark.parametrize("kind", ["system", "attachment", "summary", "api-request-shape"])
 def test_the_kinds_that_need_it_are_built_whole(kind: str) -> None:
-    assert decode(json.dumps({"type": kind, "other": 2}).encode()).whole == {
+    assert decode_line(json.dumps({"type": kind, "other": 2}).encode()).record == {
         "type": kind,
         "other": 2,
     }
@@ -40,12 +40,12 @@ def test_the_kinds_that_need_it_are_built_whole(kind: str) -> None:
 
 @pytest.mark.parametrize("value", [[], 3, "x", None, True])
 def test_what_is_no_object_is_no_line(value: Any) -> None:
-    assert decode(json.dumps(value).encode()) == value
+    assert decode_line(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize("message", ["x", 3, [], None, {"usage": 3}, {"usage": []}, {"usage": {}}])
 def test_odd_messages_still_make_a_line(message: Any) -> None:
-    line = decode(json.dumps({"type": "user", "uuid": "u", "message": message}).encode())
+    line = decode_line(json.dumps({"type": "user", "uuid": "u", "message": message}).encode())
     assert (type(line), line.uuid) == (Line, "u")
     assert (
         line.message is None
@@ -56,14 +56,18 @@ def test_odd_messages_still_make_a_line(message: Any) -> None:
 
 def test_deep_nesting_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="deep"):
-        decode(DEEP)
+        decode_line(DEEP)
 
 
 def test_a_record_from_another_decoder_becomes_a_line() -> None:
-    line = as_line(
+    line = to_line(
         {"type": "user", "costUSD": 1, "sourceToolUseID": "t", "toolUseResult": {"agentId": "a"}}
     )
-    assert (line.cost_usd, line.source_tool_use_id, side_facts(line.tool_use_result)) == (
+    assert (
+        line.cost_usd,
+        line.source_tool_use_id,
+        parse_subagent_result(line.tool_use_result),
+    ) == (
         1,
         "t",
         {"agent_id": "a"},
@@ -83,17 +87,17 @@ def test_a_record_from_another_decoder_becomes_a_line() -> None:
 )
 def test_side_facts(side: Any, facts: tuple[Any, ...] | None) -> None:
     for value in (raw(side), side):
-        found = side_facts(value)
+        found = parse_subagent_result(value)
         assert (tuple(found.values()) if found else None) == facts
 
 
 def test_only_short_names_get_into_notes() -> None:
-    assert [name_of(value) for value in ("ai-title", "a b", "x" * 60, 3, None)] == ["ai-title"] + [
-        "unknown"
-    ] * 4
+    assert [to_safe_name(value) for value in ("ai-title", "a b", "x" * 60, 3, None)] == [
+        "ai-title"
+    ] + ["unknown"] * 4
 
 
 def test_text_in() -> None:
-    assert [text_in(holder, "k") for holder in ({"k": "v"}, {"k": ""}, {"k": 1}, [], None)] == [
+    assert [get_text(holder, "k") for holder in ({"k": "v"}, {"k": ""}, {"k": 1}, [], None)] == [
         "v"
     ] + [None] * 4

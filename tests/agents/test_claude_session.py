@@ -1,4 +1,4 @@
-"""A session as a whole: its id, title, runtime and context, what is noted."""
+"""Facts about a session: id, title, runtime, context and notes."""
 
 import gc
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from open_token.agents.claude_code import reader
-from open_token.agents.claude_code.reader import Session
+from open_token.agents.claude_code.reader import SessionReader
 from open_token.builder.draft import Draft
 from open_token.sources.source import Source
 from readers.claude_lines import SESSION, File, body, read, text
@@ -17,14 +17,14 @@ OLDER = "01de0000-0000-4000-8000-000000000009"
 
 
 def test_nothing_of_a_session_waits_for_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[weakref.ref[Session]] = []
+    made: list[weakref.ref[SessionReader]] = []
 
-    class Watched(Session):
+    class Watched(SessionReader):
         def __init__(self, source: Source, draft: Draft) -> None:
             super().__init__(source, draft)
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr(reader, "Session", Watched)
+    monkeypatch.setattr(reader, "SessionReader", Watched)
     file = File()
     file.user("hi")
     file.assistant(text("hello"))
@@ -112,7 +112,7 @@ def test_titles() -> None:
     ]
 
 
-def test_the_context_is_told_when_it_changes() -> None:
+def test_the_context_is_annotated_when_it_changes() -> None:
     file = File()
     file.user("hi")
     file.user("there", cwd="/home/kim/shop/api")
@@ -140,7 +140,7 @@ def test_what_is_not_carried_over_is_counted() -> None:
     assert [(note.code, note.place, note.detail, note.count) for note in read(data).notes] == [
         ("skipped-record", "line 2", "type file-history-snapshot", 2),
         ("skipped-record", "line 4", "type unknown", 1),
-        ("skipped-record", "line 5", "a line that is no object", 1),
+        ("skipped-record", "line 5", "line is not a JSON object", 1),
     ]
 
 

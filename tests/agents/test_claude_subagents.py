@@ -86,7 +86,7 @@ AROUND = [
     "name",
     ["agent-a1", f"{SESSION}/subagents/agent-a1", f"{SESSION}/subagents/workflows/w1/agent-a1"],
 )
-def test_a_file_of_its_own_stands_before_the_result(tmp_path: Path, name: str) -> None:
+def test_a_subagent_file_is_inserted_before_the_result(tmp_path: Path, name: str) -> None:
     path = place(
         tmp_path, parent("a1"), (name, agent("a1")), meta={"agentType": "scout", "spawnDepth": 1}
     )
@@ -244,7 +244,7 @@ def test_a_circle_of_subagents_ends(tmp_path: Path) -> None:
     assert [e["type"] for e in events(path)].count("span_start") == 2
 
 
-def test_what_is_too_deep_stands_at_the_end(tmp_path: Path) -> None:
+def test_subagents_below_the_maximal_depth_are_at_the_end(tmp_path: Path) -> None:
     files = []
     for depth in range(20):
         file = agent(f"b{depth}")
@@ -256,7 +256,7 @@ def test_what_is_too_deep_stands_at_the_end(tmp_path: Path) -> None:
     assert max(accumulate(steps)) == 16
 
 
-def test_subagents_that_no_result_names_stand_at_the_end(tmp_path: Path) -> None:
+def test_subagents_that_no_result_names_are_at_the_end(tmp_path: Path) -> None:
     main = File()
     main.user("Find out.")
     main.assistant(task("task_a1"))
@@ -294,7 +294,7 @@ def test_an_agent_file_alone_is_a_conversation(tmp_path: Path) -> None:
     assert {e["visibility"] for e in record.events if e["type"] == "message"} == {"public"}
 
 
-def test_a_subagent_of_a_dropped_branch_goes_with_it(tmp_path: Path) -> None:
+def test_a_subagent_of_a_dropped_branch_is_dropped(tmp_path: Path) -> None:
     main = File()
     start = main.user("start")
     main.user("first", parentUuid=start)

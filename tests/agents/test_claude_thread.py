@@ -1,9 +1,9 @@
-"""Who speaks in a line of talk, and what its messages cost."""
+"""The speakers of a thread, and the usage of its messages."""
 
 import pytest
 
 from open_token.agents.claude_code.records import Message, TokenCounts
-from open_token.agents.claude_code.thread import Thread, usage_from
+from open_token.agents.claude_code.thread import Thread, to_usage
 from open_token.builder.draft import Draft
 
 
@@ -27,23 +27,23 @@ def test_usage(counts: TokenCounts | None, expected: tuple[int | None, ...] | No
         "cache_read_tokens",
         "cache_write_tokens",
     )
-    usage = usage_from(counts)
+    usage = to_usage(counts)
     assert (usage and tuple(usage.get(name) for name in names)) == expected
 
 
-def test_a_thread_remembers_its_accounts_for_a_while() -> None:
+def test_a_thread_remembers_the_usage_of_its_latest_messages() -> None:
     thread = Thread(Draft(), set())
-    first = thread.account(Message("m", usage=TokenCounts(1, 1, 1, 1)))
-    assert thread.account(Message("m", usage=TokenCounts(1, 1, 1, 1))) is first
+    first = thread.get_usage(Message("m", usage=TokenCounts(1, 1, 1, 1)))
+    assert thread.get_usage(Message("m", usage=TokenCounts(1, 1, 1, 1))) is first
     for number in range(300):
-        thread.account(Message(f"n{number}"))
-    assert len(thread.accounts) == 256
-    assert thread.account(Message("m", usage=TokenCounts(1, 1, 1, 1))).usage is None
+        thread.get_usage(Message(f"n{number}"))
+    assert len(thread.message_usages) == 256
+    assert thread.get_usage(Message("m", usage=TokenCounts(1, 1, 1, 1))).usage is None
 
 
 def test_the_person_is_a_participant_only_when_there_is_one() -> None:
     draft = Draft()
     thread = Thread(draft, set())
     assert draft.participants == []
-    assert thread.asker() == thread.asker()
+    assert thread.get_prompter() == thread.get_prompter()
     assert [p["kind"] for p in draft.participants] == ["human"]

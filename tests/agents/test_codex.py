@@ -1,5 +1,4 @@
-"""Codex rollouts: who said what, what is shown twice, what was put in, what it cost, and which
-forms there are."""
+"""Codex rollouts: messages, duplicate events, injected text, usage and the forms of all versions."""
 
 import copy
 import io
@@ -45,7 +44,7 @@ from readers.codex_rollouts import (
 READER = READERS["codex"]
 
 
-def test_a_seal_in_which_a_key_seems_to_stand_stays_whole() -> None:
+def test_encrypted_reasoning_that_looks_like_a_key_is_preserved() -> None:
     seal = "gAAAAAB" + "sk-" + "proj-" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo" * 2
     out = io.BytesIO()
     context = Context(
@@ -56,7 +55,7 @@ def test_a_seal_in_which_a_key_seems_to_stand_stays_whole() -> None:
 
 
 class TestSession:
-    def test_a_context_that_stays_is_told_once(self) -> None:
+    def test_an_unchanged_turn_context_is_exported_once(self) -> None:
         _, events = read(meta(), *[turn(), said("one")] * 3, turn(model="gpt-5.3"), said("two"))
         told = [
             item
@@ -123,7 +122,7 @@ class TestSession:
         assert record.conversation["source_runtime"] == runtime
         assert record.conversation.get("provider") == provider
 
-    def test_later_metas_tell_the_lineage(self) -> None:
+    def test_later_session_metas_give_the_lineage(self) -> None:
         record, events = read(
             meta(CHILD, forked_from_id=ME, instructions="Be kind."),
             meta(ME, instructions="Be kind."),
@@ -134,7 +133,7 @@ class TestSession:
         assert [item["id"] for item in notes(events, "lineage")] == [ME]
         assert talk(events).count(("system", "Be kind.")) == 1
 
-    def test_settings_are_told_when_they_change(self) -> None:
+    def test_settings_are_annotated_when_they_change(self) -> None:
         record, events = read(
             meta(),
             turn(),
@@ -161,7 +160,7 @@ class TestSession:
         ]
 
 
-class TestMirrors:
+class TestDuplicates:
     HELLO: tuple[tuple[str, str], ...] = (
         ("user", "hello"),
         ("assistant_thought", "**Hm**"),
@@ -243,7 +242,7 @@ class TestMirrors:
             [user("hello"), thought("**Hm**"), said("hi")],
         ],
     )
-    def test_everything_is_told_once(self, records: list[Any]) -> None:
+    def test_items_and_events_are_exported_once(self, records: list[Any]) -> None:
         _, events = read(meta(), *records)
         assert tuple(talk(events)) == self.HELLO
         assert [item["visibility"] for item in events if item.get("role") == "user"] == ["public"]
@@ -284,7 +283,7 @@ class TestMirrors:
         ]
         assert talk(events)[-1] == ("assistant", "z")
 
-    def test_a_picture_beside_the_words(self) -> None:
+    def test_an_image_next_to_text(self) -> None:
         picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
         parts = [{"type": "input_text", "text": "see"}, picture]
         item = line("response_item", type="message", role="user", content=parts)
@@ -354,7 +353,7 @@ class TestInjected:
         _, events = read(meta(), developer)
         assert (events[1]["role"], events[1]["visibility"]) == ("developer", "internal")
 
-    def test_an_editor_says_where_the_request_begins(self) -> None:
+    def test_the_preamble_of_an_editor_is_annotated(self) -> None:
         text = (
             "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix it"
         )
@@ -416,14 +415,14 @@ class TestUsage:
         )
         assert self.spent(events) == [("tool_use", 10), ("message", 20), ("message", 30)]
 
-    def test_a_thought_takes_it_only_when_nothing_else_was_said(self) -> None:
+    def test_reasoning_carries_usage_only_without_other_output(self) -> None:
         _, events = read(
             meta(), said("a"), thought("t"), count(10, 10), user("q"), thought("u"), count(20, 30)
         )
         roles = [item.get("role") for item in events if "usage" in item]
         assert roles == ["assistant", "assistant_thought"]
 
-    def test_a_count_without_words_stands_alone(self) -> None:
+    def test_a_count_without_output_is_an_annotation(self) -> None:
         _, events = read(meta(), user("q"), count(10, 10), count(20, 30), said("a"))
         assert self.spent(events) == [("annotation", 10), ("message", 20)]
 
@@ -465,7 +464,7 @@ class TestUsage:
 
 
 class TestHistory:
-    def test_a_compaction_is_noted_and_its_copy_is_not_told(self) -> None:
+    def test_a_compaction_is_annotated_without_its_copy(self) -> None:
         copied = {
             "type": "message",
             "role": "user",

@@ -1,5 +1,4 @@
-"""Turns that are taken back: what goes, what stays, and that each part goes once however often
-turns are taken back."""
+"""Rollback of turns: what is dropped, what stays, and that each part is dropped once."""
 
 from typing import Any, cast
 
@@ -61,11 +60,11 @@ def test_what_belongs_to_an_earlier_turn_stays(steps: Steps) -> None:
         if step == "turn":
             made.begin()
         elif step == "back":
-            made.take_back(size, "act_001")
+            made.roll_back(size, "act_001")
         else:
             draft.count += 1
             if step == "late" and (origin := draft.count - 1 - size * 2) >= 0:
-                made.belong(origin, draft.count - 1)
+                made.assign(origin, draft.count - 1)
     assert {place for part in draft.parts for place in part} == taken_back(steps)
 
 
@@ -75,8 +74,8 @@ def test_many_turns_taken_back_one_by_one_go_once() -> None:
     for origin in range(500):
         made.begin()
         draft.count += 2
-        made.belong(origin, draft.count - 1)
+        made.assign(origin, draft.count - 1)
     for _ in range(500):
-        made.take_back(1, "act_001")
+        made.roll_back(1, "act_001")
     assert len([part for part in draft.parts if part]) <= 1000
     assert sum(map(len, draft.parts)) == 500

@@ -1,5 +1,4 @@
-"""Copilot CLI logs: what is told once though it is logged twice, whose words are whose, and where
-subagents stand."""
+"""Copilot CLI logs: messages, calls that are logged twice, usage and subagents."""
 
 import json
 from pathlib import Path
@@ -70,8 +69,8 @@ def notes(events: list[Event], kind: str) -> list[Any]:
     ]
 
 
-class TestTwice:
-    def test_a_call_is_told_once_with_what_the_model_asked_for(self) -> None:
+class TestDuplicates:
+    def test_a_call_is_exported_once_with_the_requested_arguments(self) -> None:
         start = event(
             "tool.execution_start",
             {"toolCallId": "c", "toolName": "bash", "arguments": {"command": "ls"}},
@@ -98,7 +97,7 @@ class TestTwice:
             "native_call_id": "c",
         }
 
-    def test_a_prompt_is_told_again_when_it_is_another(self) -> None:
+    def test_a_changed_system_prompt_is_exported_again(self) -> None:
         def prompt(text: str, role: str = "system") -> dict[str, Any]:
             return event("system.message", {"role": role, "content": text})
 
@@ -140,7 +139,7 @@ class TestTwice:
 
 
 class TestUser:
-    def test_what_was_typed_is_public_and_what_was_sent_stands_beside_it(self) -> None:
+    def test_typed_text_is_public_and_sent_text_is_annotated(self) -> None:
         events = told(event("user.message", {"content": "hi", "transformedContent": "<now/>hi"}))
         assert (events[1]["visibility"], events[1]["content"]["text"]) == ("public", "hi")
         assert notes(events, "sent_text") == [{"kind": "sent_text", "text": "<now/>hi"}]
@@ -241,7 +240,7 @@ class TestTotals:
             (160, 12),
         ], why
 
-    def test_figures_that_are_told_again_count_once(self) -> None:
+    def test_repeated_totals_count_once(self) -> None:
         end = event("session.shutdown", {"modelMetrics": self.METRICS})
         events = told(end, event("session.resume", {}), end)
         assert [item["usage"]["input_tokens"] for item in events if "usage" in item] == [100]
@@ -335,7 +334,7 @@ def test_a_folder_whose_log_breaks_off(tmp_path: Path) -> None:
     assert [note.place for note in draft.finish(lambda: "0" * 64).notes] == ["events.jsonl line 3"]
 
 
-def test_a_title_beside_the_log(tmp_path: Path) -> None:
+def test_the_title_from_the_workspace_file(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_bytes(lines(event("session.start", {"sessionId": "s"})))
     for written, title in (("name: Elms\n", "Elms"), ('name: "quoted"\n', None), ("id: x\n", None)):
         (tmp_path / "workspace.yaml").write_text(written)

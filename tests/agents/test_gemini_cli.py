@@ -1,5 +1,4 @@
-"""Gemini CLI: documents and lines, messages that are written again, rewinds, snapshots,
-subagents."""
+"""Gemini CLI: documents and lines, rewritten messages, rewinds, snapshots, subagents."""
 
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def answer(name: str, **response: Any) -> dict[str, Any]:
 
 
 class TestShapes:
-    def test_a_document_and_the_same_as_lines_tell_the_same(self) -> None:
+    def test_a_document_and_its_lines_give_the_same_events(self) -> None:
         talked = [user("u", "hi"), model("m", "", call("c", "a.md"))]
         _, whole = read({**HEADER, "messages": talked})
         _, streamed = read(lines(HEADER, *talked))
@@ -84,7 +83,7 @@ class TestShapes:
         assert record.conversation["id"] == "s-1"
         assert talk(events) == [("user", "public", "hi")]
 
-    def test_a_picture_beside_results_is_not_the_persons(self) -> None:
+    def test_an_image_next_to_results_is_not_a_prompt(self) -> None:
         picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
         _, events = read(
             lines(
@@ -116,7 +115,7 @@ class TestShapes:
         source = Source("x", data=lines(HEADER, user("u", "hi")))
         assert [name for name in READERS if load_reader(name).sniff(source)] == ["gemini_cli"]
 
-    def test_what_a_glance_tells(self) -> None:
+    def test_peek(self) -> None:
         seen = READER.peek(
             [HEADER, user("u", [{"text": "do"}], displayContent=[{"text": "/init"}])]
         )
@@ -129,8 +128,8 @@ class TestShapes:
         assert READER.peek_tail([HEADER]) == {}
 
 
-class TestWrittenAgain:
-    def test_the_last_form_stands_in_the_place_of_the_first(self) -> None:
+class TestRewrittenMessages:
+    def test_the_last_version_is_at_the_position_of_the_first(self) -> None:
         record, events = read(
             lines(
                 HEADER,
@@ -176,20 +175,20 @@ class TestWrittenAgain:
         ]
         assert events[1]["content"]["data"] == {"summary": "runtime"}
 
-    def test_tokens_of_nothing_stand_alone(self) -> None:
+    def test_usage_of_an_empty_answer_is_an_annotation(self) -> None:
         _, events = read(lines(HEADER, model("m", "", tokens={"input": 7, "output": 0})))
         assert events[-1]["usage"]["input_tokens"] == 7
         assert facts(events, "usage") == [{"kind": "usage"}]
 
 
-class TestTyped:
+class TestPrompts:
     def test_what_was_typed_and_what_was_sent(self) -> None:
         _, events = read(
             lines(HEADER, user("u", [{"text": "Long prompt"}], displayContent=[{"text": "/init"}]))
         )
         assert talk(events) == [("user", "public", "/init"), ("user", "internal", "Long prompt")]
 
-    def test_the_same_words_are_told_once(self) -> None:
+    def test_equal_texts_are_exported_once(self) -> None:
         _, events = read(
             lines(HEADER, user("u", [{"text": "hi"}], displayContent=[{"text": "hi"}]))
         )
@@ -239,7 +238,7 @@ class TestCalls:
         _, events = read(lines(HEADER, model("m", "", call("c", "x", timestamp=late))))
         assert (events[1]["ts"], events[2]["ts"]) == (TS, late)
 
-    def test_an_image_beside_a_result(self) -> None:
+    def test_an_image_next_to_a_result(self) -> None:
         picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
         made = call("c", result=[answer("c", output="1 image"), picture])
         _, events = read(lines(HEADER, model("m", "", made)))
@@ -260,7 +259,7 @@ class TestCalls:
         _, events = read(lines(HEADER, model("m", "", made)))
         assert events[2]["content"]["data"] == {"output": "x", "exitCode": 3}
 
-    def test_a_description_is_told_once_and_only_when_it_says_more(self) -> None:
+    def test_a_description_is_exported_once_and_only_if_new(self) -> None:
         calls = [
             call("a", "1", description="*"),
             call("b", "2", description="Finds files."),
@@ -327,8 +326,8 @@ class TestRewinds:
         assert talk(events) == [("user", "public", "y")]
 
 
-class TestAround:
-    def test_notices_are_no_talk(self) -> None:
+class TestSession:
+    def test_notices_are_annotations(self) -> None:
         rows = [
             {"id": kind, "type": kind, "timestamp": TS, "content": kind}
             for kind in ("info", "warning", "error")
@@ -349,7 +348,7 @@ class TestAround:
         )
         assert [(note.code, note.detail) for note in record.notes] == [
             ("skipped-record", "type without a known type"),
-            ("skipped-record", "a record that is no object"),
+            ("skipped-record", "record is not a JSON object"),
             ("skipped-field", "field mood of the session"),
             ("skipped-record", "type hologram"),
         ]
@@ -372,7 +371,7 @@ class TestAround:
         assert facts(events, "compaction") == []
         assert len(talk(events)) == 2
 
-    def test_snapshots_tell_a_summary_once(self) -> None:
+    def test_history_snapshots_give_a_summary_once(self) -> None:
         summed = [user("s", [{"text": "In short"}]), user("v", "now")]
         rows = [user("u", "hi"), model("m", "yo"), user("v", "now")]
         snapshot = {"$set": {"messages": summed}}
@@ -403,7 +402,7 @@ class TestSubagents:
         model("b", "found"),
     )
 
-    def test_a_subagent_stands_before_the_result_of_its_call(self, tmp_path: Path) -> None:
+    def test_a_subagent_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
         laid_out(
             tmp_path, **{"session-x.jsonl": list(self.MAIN), "s-1/inv-1.jsonl": list(self.AGENT)}
         )

@@ -1,5 +1,4 @@
-"""Grok CLI: what was typed inside what was put around it, reasoning, searches, and the files beside
-a chat."""
+"""Grok CLI: typed and injected text, reasoning, searches, and the files in the folder of a chat."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ def search(**kind: Any) -> dict[str, Any]:
 ASKED = user("hi", prompt_index=0)
 
 
-class TestSniffing:
+class TestSniff:
     @pytest.mark.parametrize(
         "records",
         [[ASKED], [{"type": "system", "content": "s"}, model("x")], [reasoning("a"), model("x")]],
@@ -81,13 +80,13 @@ class TestSniffing:
     def test_what_is_not_its_own(self, records: list[Any]) -> None:
         assert not READER.sniff(Source("x", data=lines(*records)))
 
-    def test_what_a_glance_tells(self) -> None:
+    def test_peek(self) -> None:
         wrapped = user("Note:\n<user_query>\nwhat now?\n</user_query>", prompt_index=0)
         assert READER.peek([user("<user_info>"), wrapped]) == {"title": "what now?"}
         assert READER.peek([None]) == {}
 
 
-class TestTyped:
+class TestPrompts:
     @pytest.mark.parametrize(
         ("record", "told"),
         [
@@ -210,11 +209,11 @@ class TestAnswers:
         assert [note.detail for note in record.notes] == [
             "type memory",
             "type without a known type",
-            "a call without an id and a name",
+            "call with neither id nor name",
         ]
 
 
-class TestBeside:
+class TestCompanionFiles:
     def lay(self, folder: Path, summary: Any, *updates: Any) -> Path:
         rows = [ASKED, model("", ("a", "{}")), result("a", "x")]
         files = {f"{SESSION}/chat_history.jsonl": rows, f"{SESSION}/summary.json": summary}
@@ -282,7 +281,7 @@ def test_real_files(corpus: Path) -> None:
         )
 
 
-def test_what_lies_beside_tells_folder_and_title() -> None:
+def test_the_summary_file_gives_cwd_and_title() -> None:
     assert READER.companion_file("chat_history.jsonl") == "summary.json"
     assert READER.companion_file("other.jsonl") is None
     facts = {"info": {"id": "a", "cwd": "/w"}, "generated_title": "The bell"}

@@ -1,5 +1,4 @@
-"""iFlow CLI: snapshots of one answer told once, results taken out of their wrappers, files that are
-not its own."""
+"""iFlow CLI: snapshots of one answer, wrapped results, files of other agents."""
 
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-class TestSniffing:
+class TestSniff:
     @pytest.mark.parametrize(
         "record",
         [
@@ -96,7 +95,7 @@ class TestSniffing:
             Source("x", data=lines(claude, row("b", "a", "user", "ho")))
         )
 
-    def test_what_a_glance_tells(self) -> None:
+    def test_peek(self) -> None:
         first = row("a", None, "user", "hello there", cwd="/w")
         assert READER.peek([None, first]) == {
             "id": "session-1",
@@ -106,7 +105,7 @@ class TestSniffing:
 
 
 class TestSnapshots:
-    def test_a_call_is_told_when_its_id_is_first_seen(self) -> None:
+    def test_a_call_is_exported_when_its_id_is_first_seen(self) -> None:
         rows = [
             row("a", None, "user", "read"),
             model("b", "a", text("I read"), call("x", path="1"), call("y", path="2")),
@@ -145,7 +144,7 @@ class TestSnapshots:
         assert [words for role, _, words in talk(events) if role == "assistant"] == ["so", "so"]
         assert [(note.code, note.count) for note in record.notes] == [("repeated-text", 1)]
 
-    def test_counts_are_told_once_and_zeros_never(self) -> None:
+    def test_counts_are_exported_once_and_zeros_never(self) -> None:
         spent = {"input_tokens": 10, "output_tokens": 2}
         rows = [
             model("b", "a", text("1"), usage=spent),
@@ -218,7 +217,7 @@ class TestUser:
         record, _ = read(lines(row("a", None, "user", "hi"), {"type": "checkpoint"}, [1]))
         assert [note.detail for note in record.notes] == [
             "type checkpoint",
-            "a line that is no object",
+            "line is not a JSON object",
         ]
 
 

@@ -1,5 +1,4 @@
-"""Kimi: turns and steps of the event log, what was undone or compacted, subagents, and the wire log
-before it."""
+"""Kimi: turns and steps of the event log, undos, compactions, subagents, and the wire log."""
 
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ BEGIN, END = (
 )
 
 
-class TestSniffing:
+class TestSniff:
     @pytest.mark.parametrize(
         "records",
         [
@@ -93,7 +92,7 @@ class TestSniffing:
     def test_what_is_not_its_own(self, record: Any) -> None:
         assert not READER.sniff(Source("x", data=lines(record)))
 
-    def test_what_a_glance_tells(self) -> None:
+    def test_peek(self) -> None:
         bound = row("profile.bind", environmentDisclosure={"cwd": "/w"})
         assert READER.peek([HEADER, bound, prompt("hi")]) == {"cwd": "/w", "title": "hi"}
         assert READER.peek([HEADER, row("config.update", cwd="/w"), prompt("hi")]) == {
@@ -105,7 +104,7 @@ class TestSniffing:
 
 
 class TestPrompts:
-    def test_a_prompt_and_its_message_are_told_once(self) -> None:
+    def test_a_prompt_and_its_message_are_exported_once(self) -> None:
         _, events = read(lines(HEADER, prompt("hi"), taken("hi"), prompt("hi"), taken("hi")))
         assert talk(events) == [("user", "public", "hi")] * 2
 
@@ -116,7 +115,7 @@ class TestPrompts:
         assert [event["type"] for event in events] == ["message", "annotation", "message"]
         assert facts(events, "interrupted") == [{"kind": "interrupted", "reason": "aborted"}]
 
-    def test_a_command_stands_before_what_it_became(self) -> None:
+    def test_a_command_precedes_its_expansion(self) -> None:
         origin = {"kind": "skill_activation", "trigger": "user-slash"}
         _, events = read(
             lines(HEADER, prompt("/fix", **origin), taken("Fix everything.", **origin))
@@ -183,11 +182,11 @@ class TestSteps:
         )
         assert events[0]["usage"] == SPENT
 
-    def test_a_step_of_nothing_stands_alone(self) -> None:
+    def test_usage_of_an_empty_step_is_an_annotation(self) -> None:
         _, events = read(lines(HEADER, BEGIN, END))
         assert (facts(events, "usage"), events[0]["usage"]) == ([{"kind": "usage"}], SPENT)
 
-    def test_sealed_thought_and_an_unusual_end(self) -> None:
+    def test_encrypted_reasoning_and_an_unusual_stop(self) -> None:
         end = event("step.end", finishReason="filtered")
         _, events = read(
             lines(
@@ -246,8 +245,8 @@ class TestSteps:
         assert_paired(events)
 
 
-class TestAround:
-    def test_settings_prompts_and_tools_are_told_when_they_change(self) -> None:
+class TestSession:
+    def test_settings_prompts_and_tools_are_exported_when_they_change(self) -> None:
         update = row("config.update", systemPrompt="Be kind.", profileName="agent")
         names = row("tools.set_active_tools", names=["Bash"])
         _, events = read(
@@ -304,7 +303,7 @@ class TestAround:
         assert facts(events, "notice") == [{"kind": "notice", "event": "plan_mode.exit"}]
         assert [note.detail for note in record.notes] == [
             "type cron.cursor",
-            "a record without a type",
+            "record without a type",
             "event step.nap",
             "event without a known type",
         ]
@@ -343,7 +342,7 @@ class TestSubagents:
         laid_out(folder, **{"wd_x/session_1/state.json": {"title": "T"}})
         return folder / base
 
-    def test_it_stands_before_the_result_of_its_call(self, tmp_path: Path) -> None:
+    def test_it_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
         record, events = read_file(READER, self.lay(tmp_path) / "main" / "wire.jsonl")
         kinds = [event["type"] for event in events]
         assert kinds == [
@@ -446,7 +445,7 @@ class TestWire:
         )
         assert [note.detail for note in record.notes] == [
             "type Teleport",
-            "a record without a message",
+            "record without a message",
         ]
 
 

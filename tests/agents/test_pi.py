@@ -1,5 +1,4 @@
-"""Pi sessions: who said what in every role, which branch is current, and what else begins with a
-session line."""
+"""Pi sessions: messages of every role, branches, and other formats with a session line."""
 
 import json
 from pathlib import Path
@@ -62,7 +61,7 @@ class TestBranches:
         assert talk(*self.TREE) == [("user", "one"), ("user", "two"), ("user", "four")]
         assert talk(*self.TREE[:3]) == [("user", "one"), ("user", "three")]
 
-    def test_the_others_stand_in_spans(self) -> None:
+    def test_the_other_branches_are_in_spans(self) -> None:
         _, events = read(lines(HEADER, *self.TREE), branches="all")
         kinds = [event["type"] for event in events]
         assert kinds == [
@@ -102,7 +101,7 @@ class TestBranches:
         assert talk(*entries) == [("user", "one"), ("user", "two")]
 
 
-class TestTalk:
+class TestMessages:
     def test_times_are_those_of_the_entry_else_of_the_message(self) -> None:
         late = said("a", None, "user", "x", timestamp=1767225600123)
         early = said("b", "a", "user", "y", timestamp=1767225600123)
@@ -113,7 +112,7 @@ class TestTalk:
             "2026-01-01T00:00:00.123Z",
         ]
 
-    def test_usage_stands_once_with_what_is_no_thought(self) -> None:
+    def test_usage_is_on_the_first_event_that_is_no_reasoning(self) -> None:
         usage = {"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4}
         thought, text = {"type": "thinking", "thinking": "t"}, {"type": "text", "text": "x"}
         for content, role in (

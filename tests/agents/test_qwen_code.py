@@ -1,5 +1,4 @@
-"""Qwen Code: what was typed and what was put in, results, the current branch, subagents, the
-system's records."""
+"""Qwen Code: typed and injected text, results, branches, subagents, system records."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ def said(*records: Any, **options: Any) -> list[Any]:
     return [words for _, _, words in talk(read(lines(*records), **options)[1])]
 
 
-class TestSniffing:
+class TestSniff:
     def test_no_other_reader_claims_it(self) -> None:
         for records in (
             [user("a", None, "hi")],
@@ -86,7 +85,7 @@ class TestSniffing:
     def test_what_is_not_its_own(self, record: Any) -> None:
         assert not READER.sniff(Source("x", data=lines(record)))
 
-    def test_what_a_glance_tells(self) -> None:
+    def test_peek(self) -> None:
         shown = user("a", None, "long", cwd="/w", systemPayload={"displayText": "short"})
         assert READER.peek([shown]) == {
             "id": "q-1",
@@ -105,8 +104,8 @@ class TestSniffing:
         ) == {"title": "T"}
 
 
-class TestTyped:
-    def test_what_was_sent_beside_what_was_typed(self) -> None:
+class TestPrompts:
+    def test_typed_text_and_sent_text(self) -> None:
         hook = "<qwen:user-prompt-submit-context>\nIt rains.\n</qwen:user-prompt-submit-context>"
         payload = {"displayText": "hi", "hookContext": "It rains."}
         _, events = read(
@@ -177,7 +176,7 @@ class TestAnswers:
             {"input_tokens": 5, "output_tokens": 9, "reasoning_tokens": 2}
         ]
 
-    def test_a_total_tells_that_the_answer_counts_the_thoughts(self) -> None:
+    def test_the_total_shows_whether_output_includes_thoughts(self) -> None:
         counts = {
             "promptTokenCount": 5,
             "candidatesTokenCount": 7,
@@ -224,7 +223,7 @@ class TestResults:
         ]
         assert_paired(events)
 
-    def test_the_id_beside_the_message(self) -> None:
+    def test_the_call_id_outside_the_message(self) -> None:
         result = row(
             "b", "a", "tool_result", answer(None, output="x"), toolCallResult={"callId": "c"}
         )
@@ -271,7 +270,7 @@ class TestTree:
             "three",
         ]
 
-    def test_records_beside_the_talk_are_no_branch(self) -> None:
+    def test_detached_records_are_no_branch(self) -> None:
         rows = [
             user("a", None, "one"),
             system("b", "a", "session_artifact_snapshot", artifacts=[]),
@@ -344,7 +343,7 @@ class TestSystem:
         assert [note.detail for note in record.notes] == [
             "system ui_telemetry",
             "system without a known type",
-            "a line that is no object",
+            "line is not a JSON object",
         ]
 
 
@@ -375,7 +374,7 @@ class TestSubagents:
             files["subagents/q-1/agent-x1.meta.json"] = meta
         return laid_out(folder, **files) / "chats" / "q-1.jsonl"
 
-    def test_it_stands_before_the_result_of_its_call(self, tmp_path: Path) -> None:
+    def test_it_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
         path = self.lay(
             tmp_path, toolUseId="c", agentType="explore", description="Look around", model="m2"
         )
@@ -394,7 +393,7 @@ class TestSubagents:
         )
         assert_paired(events)
 
-    def test_without_a_word_on_its_call_it_stands_behind_everything(self, tmp_path: Path) -> None:
+    def test_without_a_known_call_it_is_at_the_end(self, tmp_path: Path) -> None:
         _, events = read_file(READER, self.lay(tmp_path))
         kinds = [event["type"] for event in events]
         assert kinds.index("span_start") > kinds.index("tool_result")

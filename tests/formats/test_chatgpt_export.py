@@ -328,7 +328,7 @@ def test_unknown_content_is_kept_and_noted() -> None:
     )
     assert brief(events) == [("assistant", [{"type": "hologram", "light": "blue"}])]
     assert [(note.code, note.detail) for note in record.notes] == [
-        ("unknown-content", "content hologram, kept as it is"),
+        ("unknown-content", "content hologram, preserved verbatim"),
     ]
 
 

@@ -112,8 +112,8 @@ def test_thoughts_and_their_summaries() -> None:
         ),
     ]
     assert [(note.code, note.detail) for note in record.notes] == [
-        ("empty-reasoning", "a summary without words"),
-        ("empty-reasoning", "a thought without words"),
+        ("empty-reasoning", "a summary without text"),
+        ("empty-reasoning", "a thought without text"),
     ]
 
 

@@ -254,7 +254,7 @@ def test_unknown_parts_and_records_are_noted() -> None:
         [USER, request(part("tele-path", "x")), response(part("compaction", None))]
     )
     assert [(note.code, note.detail) for note in record.notes] == [
-        ("unknown-part", "part tele_path, kept as it is")
+        ("unknown-part", "part tele_path, preserved verbatim")
     ]
     assert notes_of(events, "compaction") == [{"encrypted": True}]
     record, _ = read(lines(*[USER] * 70, {"kind": "other"}, 5))

@@ -1,13 +1,20 @@
-"""Reads the session files of Claude Code, with the subagents that belong to them."""
+"""Claude Code, Anthropic's coding agent: session files and the subagents that belong to them."""
 
 from open_token.formats.definition import Agent, Hooks, Replay, Skill
 
 AGENT = Agent(
     name="claude_code",
     title="Claude Code",
-    checked="versions 0.2 to 2.1.326, in every layout of subagents",
-    includes="prompts as typed and what was injected apart, answers, thinking, calls and results with their facts, images, subagents, compactions, interruptions, abandoned branches, titles, usage once a message",
-    omits="side data of results (toolUseResult), file snapshots, progress lines, hooks' bookkeeping, thinking signatures",
+    checked="versions 0.2 to 2.1.326, every subagent layout",
+    includes=(
+        "prompts as typed, injected text apart from them, answers, thinking, tool calls and "
+        "results with status, images, subagents, compactions, interruptions, abandoned branches, titles, "
+        "usage once per message"
+    ),
+    omits=(
+        "structured result data (toolUseResult), file snapshots, progress records, hook "
+        "bookkeeping, thinking signatures"
+    ),
     places=(
         "$CLAUDE_CONFIG_DIR/projects/*/*.jsonl",
         ".claude/projects/*/*.jsonl",

@@ -1,29 +1,33 @@
-"""Reads the session files of Claude Code, with the subagents that belong to them."""
+"""Recognize session files of Claude Code, and read the facts that a listing shows of them."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
-_ASIDES = {
+# Records without a message or a place in the tree, with a field that each of them has.
+_STANDALONE_RECORDS = {
     "summary": "leafUuid",
     "file-history-snapshot": "snapshot",
     "queue-operation": "operation",
 }
-_TREE = ("user", "assistant", "system", "attachment", "progress")
+_TREE_RECORDS = ("user", "assistant", "system", "attachment", "progress")
+_PREVIEW_LENGTH = 400
 
 
 def sniff(source: Source) -> bool:
-    """Records in a tree of uuids around Anthropic messages; other runtimes use the same envelope
-    for other messages."""
+    """Return whether the input holds Anthropic messages in a tree of records with uuids.
+
+    Qwen Code and iFlow use the same envelope around other messages.
+    """
     records = [record for record in source.sample if isinstance(record, dict)]
     if any(_is_foreign(record) for record in records):
         return False
-    if any(_is_talk(record) or _is_node(record) for record in records):
+    if any(_is_message(record) or _is_tree_record(record) for record in records):
         return True
-    return bool(records) and all(_is_aside(record) for record in records)
+    return bool(records) and all(_is_standalone(record) for record in records)
 
 
-def _is_talk(record: dict[str, Any]) -> bool:
+def _is_message(record: dict[str, Any]) -> bool:
     message = record.get("message")
     return (
         record.get("type") in ("user", "assistant")
@@ -34,42 +38,45 @@ def _is_talk(record: dict[str, Any]) -> bool:
     )
 
 
-def _is_node(record: dict[str, Any]) -> bool:
+def _is_tree_record(record: dict[str, Any]) -> bool:
     return (
-        record.get("type") in _TREE
+        record.get("type") in _TREE_RECORDS
         and "parentUuid" in record
         and "sessionId" in record
         and "message" not in record
     )
 
 
-def _is_aside(record: dict[str, Any]) -> bool:
+def _is_standalone(record: dict[str, Any]) -> bool:
     kind = record.get("type")
-    return isinstance(kind, str) and kind in _ASIDES and _ASIDES[kind] in record
+    if not isinstance(kind, str) or kind not in _STANDALONE_RECORDS:
+        return False
+    return _STANDALONE_RECORDS[kind] in record
 
 
 def _is_foreign(record: dict[str, Any]) -> bool:
-    """Qwen Code has Gemini parts in the envelope, iFlow ids and results of its own."""
+    """Return whether Qwen Code (Gemini parts) or iFlow (ids, results) wrote the record."""
+    if "systemPayload" in record:
+        return True
     message = record.get("message")
-    if "systemPayload" in record or not isinstance(message, dict):
-        return "systemPayload" in record
+    if not isinstance(message, dict):
+        return False
     if "parts" in message or str(message.get("id")).startswith("response-"):
         return True
     if str(record.get("sessionId")).startswith("session-"):
         return True
     content = message.get("content")
-    return isinstance(content, list) and any("responseParts" in _output(block) for block in content)
+    return isinstance(content, list) and any(_has_response_parts(block) for block in content)
 
 
-def _output(block: Any) -> dict[str, Any]:
+def _has_response_parts(block: Any) -> bool:
     content = block.get("content") if isinstance(block, dict) else None
-    return content if isinstance(content, dict) else {}
+    return isinstance(content, dict) and "responseParts" in content
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, a title or the
-    first words typed."""
-    told: dict[str, str] = {}
+    """Return id, cwd, first words and title of a session, as far as its first records say."""
+    facts: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):
             continue
@@ -79,32 +86,40 @@ def peek(records: list[Any]) -> dict[str, str]:
             ("title", "customTitle"),
             ("title", "aiTitle"),
         ):
-            if isinstance(value := record.get(key), str) and value:
-                told.setdefault(name, value)
-        if "words" not in told and record.get("type") == "user" and not _is_put_in(record):
-            told |= _first_words(record)
-    told.setdefault("title", told.get("words", ""))
-    return told
+            value = record.get(key)
+            if isinstance(value, str) and value:
+                facts.setdefault(name, value)
+        if "words" not in facts and record.get("type") == "user" and not _is_injected(record):
+            words = _read_first_words(record)
+            if words is not None:
+                facts["words"] = words
+    facts.setdefault("title", facts.get("words", ""))
+    return facts
 
 
 def peek_tail(records: list[Any]) -> dict[str, str]:
-    """The title that the last records give, where Claude Code writes it again and again; a person's
-    own wins."""
+    """Return the last title; one that a person gave wins.
+
+    Claude Code writes the titles of a session again whenever it appends to the file.
+    """
     titles: dict[str, str] = {}
     for record in records:
+        if not isinstance(record, dict):
+            continue
         for key in ("aiTitle", "customTitle"):
-            if isinstance(record, dict) and isinstance(value := record.get(key), str) and value:
+            value = record.get(key)
+            if isinstance(value, str) and value:
                 titles[key] = value
     title = titles.get("customTitle") or titles.get("aiTitle")
     return {"title": title} if title else {}
 
 
-def _is_put_in(record: dict[str, Any]) -> bool:
-    """Whether the client wrote it: a fork after a compaction begins with the summary."""
+def _is_injected(record: dict[str, Any]) -> bool:
+    """Return whether the client wrote it: a fork after a compaction begins with the summary."""
     return record.get("isMeta") is True or record.get("isCompactSummary") is True
 
 
-def _first_words(record: dict[str, Any]) -> dict[str, str]:
+def _read_first_words(record: dict[str, Any]) -> str | None:
     message = record.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
@@ -114,6 +129,7 @@ def _first_words(record: dict[str, Any]) -> dict[str, str]:
             if isinstance(block, dict) and block.get("type") == "text"
         ]
         content = texts[0] if texts else None
+    # Tags and caveats are written by the client, not typed.
     if not isinstance(content, str) or content.lstrip().startswith(("<", "Caveat:")):
-        return {}
-    return {"words": content[:400]}
+        return None
+    return content[:_PREVIEW_LENGTH]

@@ -1,5 +1,7 @@
-"""Sessions of Claude Code: one record a line, chained by parentUuid, in a folder named after the
-project's."""
+"""Write a session of Claude Code: one record a line, chained by parentUuid.
+
+Its folder is named after the directory of the project.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -15,33 +17,36 @@ SEEN = "2.1.326"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Records with all the fields that Claude Code writes itself: some versions hang where one is
-    missing."""
-    name = made_uuid(talk, "claude-code", scene.cwd, scene.copy)
+    """Build the session file.
+
+    Records have all the fields that Claude Code writes itself: some versions hang where one is
+    missing.
+    """
+    session_id = made_uuid(talk, "claude-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("CLAUDE_CONFIG_DIR") or scene.home / ".claude")
-    path = root / "projects" / dashed(scene.cwd) / f"{name}.jsonl"
-    lines = b"".join(
-        msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd)
-    )
-    return Session(name, {path: lines}, [["claude", "--resume", name]], ["claude", "--resume"])
+    path = root / "projects" / dashed(scene.cwd) / f"{session_id}.jsonl"
+    records = _build_records(talk, session_id, scene.cwd)
+    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+    commands = [["claude", "--resume", session_id]]
+    return Session(session_id, {path: lines}, commands, ["claude", "--resume"])
 
 
-def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _build_records(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
 
     def add(kind: str, message: dict[str, Any], ms: int) -> None:
-        made.append(
+        records.append(
             {
-                "parentUuid": made[-1]["uuid"] if made else None,
+                "parentUuid": records[-1]["uuid"] if records else None,
                 "isSidechain": False,
                 "userType": "external",
                 "cwd": cwd,
-                "sessionId": name,
+                "sessionId": session_id,
                 "version": SEEN,
                 "gitBranch": "",
                 "type": kind,
                 "message": message,
-                "uuid": made_uuid(talk, name, len(made)),
+                "uuid": made_uuid(talk, session_id, len(records)),
                 "timestamp": iso(ms),
             }
         )
@@ -50,21 +55,21 @@ def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
         if isinstance(turn, Prompt):
             add("user", {"role": "user", "content": turn.text}, turn.ms)
             continue
-        add("assistant", _message(turn, f"msg_{number:06d}"), turn.ms)
+        add("assistant", _build_message(turn, f"msg_{number:06d}"), turn.ms)
         if turn.calls:
-            add("user", {"role": "user", "content": _results(turn)}, turn.calls[-1].ms)
-    made.append({"type": "custom-title", "customTitle": talk.title, "sessionId": name})
-    return made
+            add("user", {"role": "user", "content": _build_results(turn)}, turn.calls[-1].ms)
+    records.append({"type": "custom-title", "customTitle": talk.title, "sessionId": session_id})
+    return records
 
 
-def _message(turn: Answer, name: str) -> dict[str, Any]:
+def _build_message(turn: Answer, message_id: str) -> dict[str, Any]:
     text = [{"type": "text", "text": turn.text}] if turn.text else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.tool, "input": call.arguments}
         for call in turn.calls
     ]
     return {
-        "id": name,
+        "id": message_id,
         "type": "message",
         "role": "assistant",
         "model": turn.model or "unknown",
@@ -75,7 +80,7 @@ def _message(turn: Answer, name: str) -> dict[str, Any]:
     }
 
 
-def _results(turn: Answer) -> list[dict[str, Any]]:
+def _build_results(turn: Answer) -> list[dict[str, Any]]:
     return [
         {
             "type": "tool_result",

@@ -1,5 +1,4 @@
-"""What people, models and tools said in a Claude Code session: user and assistant records as draft
-verbs."""
+"""Read user and assistant records of a Claude Code session: messages, thinking, calls, results."""
 
 from typing import Any
 
@@ -7,14 +6,14 @@ from open_token.agents.claude_code.records import (
     Line,
     Message,
     Record,
-    name_of,
-    side_facts,
-    text,
-    text_in,
+    get_text,
+    parse_subagent_result,
+    to_safe_name,
+    to_text,
 )
-from open_token.agents.claude_code.subagents import Subagents
-from open_token.agents.claude_code.thread import Account, Thread
-from open_token.agents.claude_code.user_text import pieces
+from open_token.agents.claude_code.subagents import SubagentReader
+from open_token.agents.claude_code.thread import MessageUsage, Thread
+from open_token.agents.claude_code.user_text import split_user_text
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
     THINKING_TYPES,
@@ -23,82 +22,95 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_content,
     parse_output,
 )
+from open_token.model.document import Event
 
 _USUAL_STOPS = (None, "tool_use", "end_turn", "stop_sequence")
-_REJECTED = "The user doesn't want to "
-_SPAWNING = ("Task", "Agent")
+# The beginning of the result of a call that the person did not allow.
+_REJECTION = "The user doesn't want to "
+# The tool that starts subagents, under its older and its newer name.
+_SPAWNING_TOOLS = ("Task", "Agent")
 
 
-class Talk:
-    """Tells user and assistant records."""
+class MessageReader:
+    """Adds the events of user and assistant records to the draft."""
 
-    def __init__(self, draft: Draft, client: str, subagents: Subagents) -> None:
+    def __init__(self, draft: Draft, client: str, subagents: SubagentReader) -> None:
         self._draft = draft
         self._client = client
         self._subagents = subagents
 
-    def assistant(self, line: Line, thread: Thread, ts: str | None) -> None:
-        """A line of what a model said: as a rule one block of a message."""
+    def read_assistant(self, line: Line, thread: Thread, ts: str | None) -> None:
+        """Read a line of an answer, as a rule one block of a message."""
         message = line.message
         if message is None:
             return
-        model, content = message.model or line.model, message.content
+        model = message.model or line.model
+        content = message.content
+        # `<synthetic>` is the model of messages that Claude Code writes itself.
         if model == "<synthetic>" or line.is_api_error_message is True:
-            self._client_says(line, content, thread, ts)
+            self._add_client_message(line, content, thread, ts)
             return
         if model != thread.model or not thread.speaker:
-            thread.speak(model)
-        account = thread.account(message)
-        for block in content if type(content) is list else [] if content is None else [content]:
-            self._block(block, message.id, line, thread, account, ts)
+            thread.set_model(model)
+        usage = thread.get_usage(message)
+        if type(content) is list:
+            for block in content:
+                self._add_block(block, message.id, line, thread, usage, ts)
+        elif content is not None:
+            self._add_block(content, message.id, line, thread, usage, ts)
+        # No later line can belong to a message without an id.
         if type(message.id) is not str:
-            account.close(self._draft)
+            usage.close(self._draft)
         if (
             message.stop_reason not in _USUAL_STOPS
             or line.cost_usd
             or line.is_aborted_mid_stream is True
         ):
-            self._beside(line, message, account, thread, ts)
+            self._annotate_answer(line, message, usage, thread, ts)
 
-    def _block(
+    def _add_block(
         self,
         block: Any,
         message_id: object,
         line: Line,
         thread: Thread,
-        account: Account,
+        message_usage: MessageUsage,
         ts: str | None,
     ) -> None:
-        draft, place = self._draft, self._draft.count
-        usage = account.usage if account.place < 0 else None
+        draft = self._draft
+        position = draft.count
+        usage = message_usage.usage if message_usage.position < 0 else None
         kind = block.get("type") if type(block) is dict else None
         if kind == "tool_use":
-            name, native = block.get("name"), block.get("id")
-            given = block.get("input")
+            name = block.get("name")
+            call_id = block.get("id")
+            arguments = block.get("input")
             key = draft.add_tool_call(
-                native if type(native) is str else None,
+                call_id if type(call_id) is str else None,
                 name if type(name) is str and name else "tool",
-                {} if given is None else given,
+                {} if arguments is None else arguments,
                 thread.speaker,
                 ts=ts,
                 span=thread.span,
                 usage=usage,
                 group=message_id,
             )
-            if name in _SPAWNING:
-                self._subagents.called(key, given, thread.speaker, line.uuid)
+            if name in _SPAWNING_TOOLS:
+                self._subagents.add_call(key, arguments, thread.speaker, line.uuid)
+            # The draft's own keys, for calls without an id, begin with a zero byte.
             if key[0] == "\0":
-                thread.nameless.append(key)
+                thread.calls_without_id.append(key)
         elif type(kind) is str and kind in THINKING_TYPES:
             event = draft.add_reasoning(
-                text_in(block, "thinking"), thread.speaker, ts=ts, span=thread.span
+                get_text(block, "thinking"), thread.speaker, ts=ts, span=thread.span
             )
-            account.thought = account.thought or event
+            if message_usage.reasoning is None:
+                message_usage.reasoning = event
             return
-        elif kind == "text" and (words := get_plain_text(block)):
+        elif kind == "text" and (text := get_plain_text(block)):
             draft.add_message(
                 "assistant",
-                words,
+                text,
                 thread.speaker,
                 ts=ts,
                 visibility=thread.visibility,
@@ -115,156 +127,157 @@ class Talk:
                 usage=usage,
                 visibility=thread.visibility,
             )
+            # Results of server tools are no output of the model: they carry no usage.
             if type(kind) is str and kind.endswith("tool_result"):
                 return
-        if account.place < 0 and draft.count > place:
-            account.place = place
+        if message_usage.position < 0 and draft.count > position:
+            message_usage.position = position
 
-    def _beside(
-        self, line: Line, message: Message, account: Account, thread: Thread, ts: str | None
+    def _annotate_answer(
+        self, line: Line, message: Message, usage: MessageUsage, thread: Thread, ts: str | None
     ) -> None:
-        """What is known of an answer beside its words."""
-        if (
-            type(message.stop_reason) is str
-            and message.stop_reason not in _USUAL_STOPS
-            and not account.stopped
-        ):
-            account.stopped = True
-            data: Record = {"kind": "stop", "reason": message.stop_reason}
-            self._draft.add_annotation(data, actor=self._client, ts=ts, span=thread.span)
+        """Add an unusual stop reason, an abort and the cost, which the oldest versions wrote."""
+        reason = message.stop_reason
+        if type(reason) is str and reason not in _USUAL_STOPS and not usage.has_stop:
+            usage.has_stop = True
+            self._annotate({"kind": "stop", "reason": reason}, thread, ts)
         if line.is_aborted_mid_stream is True:
-            self._draft.add_annotation(
-                {"kind": "aborted"}, actor=self._client, ts=ts, span=thread.span
-            )
+            self._annotate({"kind": "aborted"}, thread, ts)
         if type(line.cost_usd) in (int, float) and line.cost_usd:
-            data = {"kind": "cost", "cost_usd": line.cost_usd}
+            cost: Record = {"kind": "cost", "cost_usd": line.cost_usd}
             if type(line.duration_ms) in (int, float):
-                data["duration_ms"] = line.duration_ms
-            self._draft.add_annotation(data, actor=self._client, ts=ts, span=thread.span)
+                cost["duration_ms"] = line.duration_ms
+            self._annotate(cost, thread, ts)
 
-    def _client_says(self, line: Line, content: Any, thread: Thread, ts: str | None) -> None:
-        """A line in the model's place that Claude Code made up: an error of the API, a notice."""
-        data: Record = {
-            "kind": "api_error" if line.is_api_error_message is True else "client_message"
-        }
-        data["text"] = parse_content(content) if content is not None else ""
-        if text(line.error):
-            data["error"] = line.error
+    def _annotate(self, data: Record, thread: Thread, ts: str | None) -> None:
         self._draft.add_annotation(data, actor=self._client, ts=ts, span=thread.span)
 
-    def user(self, line: Line, thread: Thread, ts: str | None) -> bool:
-        """A line in the user's place; tells whether it is what a person typed."""
+    def _add_client_message(self, line: Line, content: Any, thread: Thread, ts: str | None) -> None:
+        """Add an assistant line that Claude Code wrote itself: an API error or a notice."""
+        kind = "api_error" if line.is_api_error_message is True else "client_message"
+        text = parse_content(content) if content is not None else ""
+        data: Record = {"kind": kind, "text": text}
+        if to_text(line.error):
+            data["error"] = line.error
+        self._annotate(data, thread, ts)
+
+    def read_user(self, line: Line, thread: Thread, ts: str | None) -> bool:
+        """Read a user line; return whether it holds nothing but what a person typed."""
         content = line.message.content if line.message is not None else None
         if content is None:
             return False
         if line.is_compact_summary is True:
-            self._summary(parse_content(content), thread, ts)
+            self._add_summary(parse_content(content), thread, ts)
             return False
         if type(content) is not list:
-            return self.say([content], line, thread, ts)
-        said: list[Any] = []
+            return self.add_user_content([content], line, thread, ts)
+        # Results may be mixed with other blocks; the order of the line is preserved.
+        pending: list[Any] = []
         for block in content:
             if type(block) is dict and block.get("type") == "tool_result":
-                if said:
-                    self.say(said, line, thread, ts)
-                    said = []
-                self._result(block, line, thread, ts, len(content) == 1)
+                if pending:
+                    self.add_user_content(pending, line, thread, ts)
+                    pending = []
+                self._add_result(block, line, thread, ts, is_only=len(content) == 1)
             else:
-                said.append(block)
-        return bool(said) and self.say(said, line, thread, ts) and len(said) == len(content)
+                pending.append(block)
+        if not pending:
+            return False
+        is_typed = self.add_user_content(pending, line, thread, ts)
+        return is_typed and len(pending) == len(content)
 
-    def say(self, blocks: list[Any], line: Line, thread: Thread, ts: str | None) -> bool:
-        """Texts and images in the user's place, with what was typed kept apart from what was put
-        in."""
-        sender = text_in(line.origin, "from") if line.origin is not None else None
+    def add_user_content(
+        self, blocks: list[Any], line: Line, thread: Thread, ts: str | None
+    ) -> bool:
+        """Add texts and images of a user message; return whether a person typed any of them."""
+        # A message of another agent names its sender.
+        sender = get_text(line.origin, "from") if line.origin is not None else None
         if sender or line.is_meta is True:
             actor = self._draft.get_actor("model", sender) if sender else self._client
-            content = parse_content(blocks)
-            self._draft.add_message(
-                "user", content, actor, ts=ts, visibility="internal", span=thread.span
-            )
+            self._add_internal(parse_content(blocks), actor, thread, ts)
             return False
         typed: list[Any] = []
-        said = False
+        has_typed = False
         for block in blocks:
-            words = block if isinstance(block, str) else get_plain_text(block)
-            if words is None:
+            text = block if isinstance(block, str) else get_plain_text(block)
+            if text is None:
                 typed.append(block)
                 continue
-            for origin, part in pieces(words):
+            for origin, part in split_user_text(text):
                 if origin == "typed":
                     typed.append({"type": "text", "text": part})
                     continue
-                said |= self._typed(typed, thread, ts)
+                has_typed |= self._add_typed(typed, thread, ts)
                 typed = []
-                self._put_in(origin, part, thread, ts)
-        return self._typed(typed, thread, ts) or said
+                self._add_injected(origin, part, thread, ts)
+        return self._add_typed(typed, thread, ts) or has_typed
 
-    def _typed(self, blocks: list[Any], thread: Thread, ts: str | None) -> bool:
-        if blocks:
-            content = parse_content(blocks)
-            self._draft.add_message(
-                "user",
-                content,
-                thread.asker(),
-                ts=ts,
-                visibility=thread.visibility,
-                span=thread.span,
-            )
-        return bool(blocks)
-
-    def _put_in(self, origin: str, words: str, thread: Thread, ts: str | None) -> None:
-        if origin == "summary":
-            self._summary(words, thread, ts)
-            return
-        actor = thread.asker() if origin == "command" else self._client
-        event = self._draft.add_message(
-            "user", words, actor, ts=ts, visibility="internal", span=thread.span
+    def _add_typed(self, blocks: list[Any], thread: Thread, ts: str | None) -> bool:
+        if not blocks:
+            return False
+        self._draft.add_message(
+            "user",
+            parse_content(blocks),
+            thread.get_prompter(),
+            ts=ts,
+            visibility=thread.visibility,
+            span=thread.span,
         )
+        return True
+
+    def _add_injected(self, origin: str, text: str, thread: Thread, ts: str | None) -> None:
+        if origin == "summary":
+            self._add_summary(text, thread, ts)
+            return
+        actor = thread.get_prompter() if origin == "command" else self._client
+        event = self._add_internal(text, actor, thread, ts)
         if origin == "interrupted":
             self._draft.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
 
-    def _summary(self, content: str | list[Any], thread: Thread, ts: str | None) -> None:
-        event = self._draft.add_message(
-            "user", content, self._client, ts=ts, visibility="internal", span=thread.span
-        )
+    def _add_summary(self, content: str | list[Any], thread: Thread, ts: str | None) -> None:
+        event = self._add_internal(content, self._client, thread, ts)
         self._draft.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
 
-    def _result(
-        self, block: Record, line: Line, thread: Thread, ts: str | None, alone: bool
+    def _add_internal(
+        self, content: str | list[Any], actor: str, thread: Thread, ts: str | None
+    ) -> Event:
+        return self._draft.add_message(
+            "user", content, actor, ts=ts, visibility="internal", span=thread.span
+        )
+
+    def _add_result(
+        self, block: Record, line: Line, thread: Thread, ts: str | None, *, is_only: bool
     ) -> None:
-        native, output = block.get("tool_use_id"), block.get("content")
+        draft = self._draft
+        key = block.get("tool_use_id")
+        output = block.get("content")
         if type(output) is not str:
             output = parse_output(output)
-        facts = _failure(output, line) if block.get("is_error") is True else None
-        if type(native) is not str or not native:
-            native = self._call_without_id(line, thread)
-        if (
-            native in self._subagents.spawns
-            or native is None
-            or not self._draft.is_call_open(native)
-        ):
-            if (
-                alone
-                and line.tool_use_result is not None
-                and (side := side_facts(line.tool_use_result))
-            ):
-                facts = {**(facts or {}), **side}
-            self._subagents.answered(native, facts, thread, line.uuid)
-        self._draft.add_tool_result(native, output, ts=ts, span=thread.span, facts=facts)
+        facts = _parse_failure(output, line) if block.get("is_error") is True else None
+        if type(key) is not str or not key:
+            key = self._find_call_without_id(line, thread)
+        if key in self._subagents.calls or key is None or not draft.is_call_open(key):
+            # `toolUseResult` belongs to the line; with several results it cannot be assigned.
+            if is_only and line.tool_use_result is not None:
+                subagent_facts = parse_subagent_result(line.tool_use_result)
+                if subagent_facts:
+                    facts = {**(facts or {}), **subagent_facts}
+            # The events of the subagent precede the result of its call.
+            self._subagents.finish_call(key, facts, thread, line.uuid)
+        draft.add_tool_result(key, output, ts=ts, span=thread.span, facts=facts)
 
-    def _call_without_id(self, line: Line, thread: Thread) -> str | None:
-        """The key of the call that a result without an id answers: the oldest call without one."""
-        named = text(line.source_tool_use_id)
-        if named and self._draft.is_call_open(named):
-            return named
-        return thread.nameless.popleft() if thread.nameless else None
+    def _find_call_without_id(self, line: Line, thread: Thread) -> str | None:
+        """Return the key of the call that a result without an id answers: the oldest such call."""
+        call_id = to_text(line.source_tool_use_id)
+        if call_id and self._draft.is_call_open(call_id):
+            return call_id
+        return thread.calls_without_id.popleft() if thread.calls_without_id else None
 
 
-def _failure(output: Any, line: Line) -> Record:
+def _parse_failure(output: Any, line: Line) -> Record:
     facts: Record = {"is_error": True}
-    if isinstance(output, str) and output.startswith(_REJECTED):
+    if isinstance(output, str) and output.startswith(_REJECTION):
         facts["rejected"] = True
     if line.tool_denial_kind is not None:
-        facts["denial"] = name_of(line.tool_denial_kind)
+        facts["denial"] = to_safe_name(line.tool_denial_kind)
     return facts

@@ -1,86 +1,96 @@
-"""Who follows whom in a Claude Code file: tells repeated records and the branches that a later
-prompt superseded."""
+"""The tree of records in a Claude Code file: repeated records and superseded branches."""
 
 from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 
-class Tree:
-    """The records by uuid and parentUuid, at some 100 bytes a record however large they are.
+class RecordTree:
+    """The records by uuid and parentUuid, at about 100 bytes a record.
 
-    Ids are kept as the interpreter's own hashes, cut to 60 bits to take 32 bytes: among a million
-    records two share one with a chance of one in two million, and no file can be made to do it."""
+    Ids are stored as the interpreter's own hashes, shifted to 60 bits so that an int takes 32
+    bytes. Among a million records two collide with a chance of one in two million, and since hashes
+    are seeded, no file can be crafted to collide.
+    """
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._own = array("q")
-        self._parent = array("q")
-        self._place = array("q")
+        self._ids = array("q")
+        self._parents = array("q")
+        self._positions = array("q")
         self._kinds: dict[str, int] = {}
         self._prompts: dict[int, tuple[int, object]] = {}
-        self._left: set[int] = set()
+        """The last prompt below each record, and its promptId."""
+        self._superseded: set[int] = set()
 
-    def enter(self, uuid: Any, parent: Any, kind: str, place: int) -> bool:
-        """Take a record whose events start at a place; False when it is a repetition.
+    def add(self, uuid: Any, parent: Any, kind: str, position: int) -> bool:
+        """Add a record whose events start at a position; return False if it is a repetition.
 
-        A record of another kind is no repetition, whatever its uuid says.
+        A record of another kind is no repetition, even with the same uuid.
         """
-        own = 0
+        own_id = 0
         if type(uuid) is str:
-            own = hash(uuid) >> 4
-            mark = own + self._kinds.setdefault(kind, len(self._kinds))
-            if mark in self._seen:
+            own_id = hash(uuid) >> 4
+            key = own_id + self._kinds.setdefault(kind, len(self._kinds))
+            if key in self._seen:
                 return False
-            self._seen.add(mark)
-        self._own.append(own)
-        self._parent.append(hash(parent) >> 4 if type(parent) is str else 0)
-        self._place.append(place)
+            self._seen.add(key)
+        self._ids.append(own_id)
+        self._parents.append(hash(parent) >> 4 if type(parent) is str else 0)
+        self._positions.append(position)
         return True
 
-    def insert(self, place: int, until: int) -> None:
-        """The events from a place on are nobody's; those of the last record start only at
-        `until`."""
-        self._own.insert(len(self._own) - 1, 0)
-        self._parent.insert(len(self._parent) - 1, 0)
-        self._place[-1] = until
-        self._place.insert(len(self._place) - 1, place)
+    def insert_unowned(self, start: int, stop: int) -> None:
+        """Assign the events from start to stop to no record; the last record starts at stop."""
+        last = len(self._ids) - 1
+        self._ids.insert(last, 0)
+        self._parents.insert(last, 0)
+        self._positions[-1] = stop
+        self._positions.insert(last, start)
 
-    def hang(self, parent: str) -> None:
-        """The last record follows this one, though it does not say so."""
-        self._parent[-1] = hash(parent) >> 4
+    def set_parent(self, parent: str) -> None:
+        """Set the parent of the last record, which names none itself."""
+        self._parents[-1] = hash(parent) >> 4
 
-    def prompt(self, prompt_id: object) -> None:
-        """The last record is what a person typed; it supersedes an earlier prompt with the same
-        parent."""
-        own, above = self._own[-1], self._parent[-1]
-        if not own or not above or own == above:
+    def add_prompt(self, prompt_id: object) -> None:
+        """Treat the last record as typed by a person.
+
+        It supersedes an earlier prompt with the same parent, unless both are parts of one prompt.
+        """
+        own_id = self._ids[-1]
+        parent_id = self._parents[-1]
+        if not own_id or not parent_id or own_id == parent_id:
             return
-        earlier = self._prompts.get(above)
-        if earlier and earlier[0] != own and (prompt_id is None or earlier[1] != prompt_id):
-            self._left.add(earlier[0])
-        self._prompts[above] = (own, prompt_id)
+        earlier = self._prompts.get(parent_id)
+        if earlier and earlier[0] != own_id and (prompt_id is None or earlier[1] != prompt_id):
+            self._superseded.add(earlier[0])
+        self._prompts[parent_id] = (own_id, prompt_id)
 
-    def held(self, uuids: Iterable[str]) -> set[str]:
-        """Those of these uuids that a record has."""
+    def find_known(self, uuids: Iterable[str]) -> set[str]:
+        """Return those of the uuids that a record has."""
         wanted = {hash(uuid) >> 4: uuid for uuid in uuids}
-        return {wanted[own] for own in self._own if own in wanted}
+        return {wanted[own_id] for own_id in self._ids if own_id in wanted}
 
-    def abandoned(self, end: int) -> Iterator[range]:
-        """The places of the events of superseded prompts and of all that followed them; `end` is
-        behind the last."""
-        if not self._left:
+    def find_abandoned(self, end: int) -> Iterator[range]:
+        """Yield the positions of superseded prompts and all that followed from them.
+
+        `end` is the number of events.
+        """
+        if not self._superseded:
             return
-        gone = set(self._left)
-        first: int | None = None
-        for own, above, place in zip(self._own, self._parent, self._place, strict=True):
-            if above in gone and own:
-                gone.add(own)
-            if own in gone or above in gone:
-                first = place if first is None else first
-            elif first is not None:
-                if first < place:
-                    yield range(first, place)
-                first = None
-        if first is not None and first < end:
-            yield range(first, end)
+        abandoned = set(self._superseded)
+        start: int | None = None
+        for own_id, parent_id, position in zip(
+            self._ids, self._parents, self._positions, strict=True
+        ):
+            if parent_id in abandoned and own_id:
+                abandoned.add(own_id)
+            if own_id in abandoned or parent_id in abandoned:
+                if start is None:
+                    start = position
+            elif start is not None:
+                if start < position:
+                    yield range(start, position)
+                start = None
+        if start is not None and start < end:
+            yield range(start, end)

@@ -1,5 +1,7 @@
-"""The lines of a Claude Code file as records: only what is told is built, the bulk beside it stays
-bytes."""
+"""The lines of a Claude Code file as structs.
+
+Only the fields that the reader uses are built; bulky ones such as `toolUseResult` stay bytes.
+"""
 
 import re
 from typing import Any, cast
@@ -31,8 +33,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Line(msgspec.Struct, gc=False, rename="camel"):
-    """A record: what lines of talk have in common; all of it, for the few kinds that need more, in
-    `whole`."""
+    """One record with the fields that messages have."""
 
     parent_uuid: Any = None
     is_sidechain: Any = None
@@ -46,7 +47,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     is_aborted_mid_stream: Any = None
     uuid: Any = None
     timestamp: Any = None
-    # No union may hold a Raw, but the value for an absent key is never looked at by the decoder.
+    # msgspec allows no Raw in a union, but it does not check the default value.
     tool_use_result: msgspec.Raw = cast(msgspec.Raw, None)
     tool_denial_kind: Any = None
     source_tool_use_id: Any = msgspec.field(default=None, name="sourceToolUseID")
@@ -60,11 +61,12 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     cost_usd: Any = msgspec.field(default=None, name="costUSD")
     duration_ms: Any = None
     model: Any = None
-    whole: Any = msgspec.field(default=None, name="(whole)")
+    record: Any = msgspec.field(default=None, name="(record)")
+    """The complete record, for the kinds that need more than the fields above."""
 
 
-class _Side(msgspec.Struct, gc=False, rename="camel"):
-    """What is told of the side data of a subagent's result."""
+class _SubagentResult(msgspec.Struct, gc=False, rename="camel"):
+    """What is used of the `toolUseResult` of a subagent's call."""
 
     agent_id: Any = None
     status: Any = None
@@ -73,12 +75,12 @@ class _Side(msgspec.Struct, gc=False, rename="camel"):
     total_tool_use_count: Any = None
 
 
-_line = msgspec.json.Decoder(Line).decode
-_side = msgspec.json.Decoder(_Side).decode
-_any = msgspec.json.Decoder().decode
-_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Line)}
-_TALK = ("user", "assistant")
-_WHOLE = (
+_decode_line = msgspec.json.Decoder(Line).decode
+_decode_subagent_result = msgspec.json.Decoder(_SubagentResult).decode
+_decode_any = msgspec.json.Decoder().decode
+_FIELD_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Line)}
+_MESSAGE_KINDS = ("user", "assistant")
+_COMPLETE_KINDS = (
     "system",
     "attachment",
     "summary",
@@ -88,72 +90,74 @@ _WHOLE = (
     "cost-state",
     "pr-link",
 )
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
+_SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
 
 
-def decode(raw: bytes) -> Any:
-    """What makes a Line of a line."""
+def decode_line(raw: bytes) -> Any:
+    """Decode one line of a file into a Line; JSON that is no object is returned as it is."""
     try:
-        line = _line(raw)
-        if line.type not in _TALK and line.type in _WHOLE:
-            line.whole = _any(raw)
+        line = _decode_line(raw)
+        if line.type not in _MESSAGE_KINDS and line.type in _COMPLETE_KINDS:
+            line.record = _decode_any(raw)
     except msgspec.ValidationError:
-        return as_line(_any(raw))
+        return to_line(_decode_any(raw))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return line
 
 
-def as_line(value: Any) -> Any:
-    """A Line from a record that another decoder built; anything else as it is."""
+def to_line(value: Any) -> Any:
+    """Return a Line for a record that another decoder built; anything else as it is."""
     if type(value) is not dict:
         return value
-    line = Line(**{name: value[key] for key, name in _NAMES.items() if key in value})
-    line.whole = value
+    fields = {name: value[key] for key, name in _FIELD_NAMES.items() if key in value}
+    line = Line(**fields)
+    line.record = value
     message = value.get("message")
-    line.message = _as_message(message) if type(message) is dict else None
+    line.message = _to_message(message) if type(message) is dict else None
     return line
 
 
-def _as_message(value: Record) -> Message:
+def _to_message(value: Record) -> Message:
+    message = Message(
+        value.get("id"), value.get("model"), value.get("content"), value.get("stop_reason")
+    )
     counts = value.get("usage")
-    given = (
-        {key: counts[key] for key in TokenCounts.__struct_fields__ if key in counts}
-        if type(counts) is dict
-        else {}
-    )
-    usage = TokenCounts(**given) if given else None
-    return Message(
-        value.get("id"), value.get("model"), value.get("content"), value.get("stop_reason"), usage
-    )
+    if type(counts) is dict:
+        known = {key: counts[key] for key in TokenCounts.__struct_fields__ if key in counts}
+        if known:
+            message.usage = TokenCounts(**known)
+    return message
 
 
-def side_facts(value: Any) -> Record | None:
-    """What the side data of a result says of the subagent that worked for it."""
+def parse_subagent_result(value: Any) -> Record | None:
+    """Return what a `toolUseResult` says about the subagent that produced it, if anything."""
     try:
-        side = _side(value if type(value) is msgspec.Raw else msgspec.json.encode(value))
+        raw = value if type(value) is msgspec.Raw else msgspec.json.encode(value)
+        result = _decode_subagent_result(raw)
     except (ValueError, RecursionError):
         return None
-    named = {
-        "agent_id": (side.agent_id, str),
-        "status": (side.status, str),
-        "duration_ms": (side.total_duration_ms, int),
-        "total_tokens": (side.total_tokens, int),
-        "tool_uses": (side.total_tool_use_count, int),
-    }
-    return {name: found for name, (found, kind) in named.items() if type(found) is kind} or None
+    fields = (
+        ("agent_id", result.agent_id, str),
+        ("status", result.status, str),
+        ("duration_ms", result.total_duration_ms, int),
+        ("total_tokens", result.total_tokens, int),
+        ("tool_uses", result.total_tool_use_count, int),
+    )
+    facts = {name: item for name, item, kind in fields if type(item) is kind}
+    return facts or None
 
 
-def name_of(value: Any) -> str:
-    """A short word of the runtime's own, fit for a note; `unknown` for anything else."""
-    return value if isinstance(value, str) and _NAME.fullmatch(value) else "unknown"
+def to_safe_name(value: Any) -> str:
+    """Return a short identifier of the runtime, fit for a note; `unknown` for anything else."""
+    return value if isinstance(value, str) and _SAFE_NAME.fullmatch(value) else "unknown"
 
 
-def text(value: Any) -> str | None:
-    """A value that is text, and not empty."""
+def to_text(value: Any) -> str | None:
+    """Return a non-empty string as it is, None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
-def text_in(record: Any, key: str) -> str | None:
-    """A field that holds text."""
-    return text(record.get(key)) if type(record) is dict else None
+def get_text(record: Any, key: str) -> str | None:
+    """Return a field if it holds a non-empty string."""
+    return to_text(record.get(key)) if type(record) is dict else None

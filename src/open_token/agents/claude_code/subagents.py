@@ -1,28 +1,46 @@
-"""Subagents of a Claude Code session in all three layouts: lines in its file, files beside it,
-files in its folder."""
+"""Subagents of a Claude Code session, in all three layouts that its versions have used.
 
+Their lines are sidechains in the session's own file (the oldest layout), in files `agent-*.jsonl`
+in the same folder, or in such files below `<session>/subagents/` (the newest).
+"""
+
+import glob
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
-from open_token.agents.claude_code.record_tree import Tree
-from open_token.agents.claude_code.records import Line, Record, as_line, decode, text, text_in
-from open_token.agents.claude_code.subagent_files import AgentFiles
+from open_token.agents.claude_code.record_tree import RecordTree
+from open_token.agents.claude_code.records import (
+    Line,
+    Record,
+    decode_line,
+    get_text,
+    to_line,
+    to_text,
+)
 from open_token.agents.claude_code.thread import Thread
 from open_token.builder.draft import Draft
+from open_token.errors import InputError
 from open_token.formats.shared.anthropic_blocks import parse_content
+from open_token.formats.shared.notes import note_file_faults
 from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
 MAX_DEPTH = 16
 Records = Iterable[tuple[int, Any]]
-Run = Callable[[Records, Thread], None]
+ReadRecords = Callable[[Records, Thread], None]
+
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}")
+_PREFIX = "agent-"
+_SUFFIX = ".jsonl"
 
 
-class Spawn(msgspec.Struct):
+class SpawnCall(msgspec.Struct):
     """A call that starts a subagent and has no result yet."""
 
     key: str
@@ -30,304 +48,390 @@ class Spawn(msgspec.Struct):
     actor: str
     uuid: str | None
     number: int = 0
-    """Its place among all of them."""
-    taken: bool = False
+    """Its number among all of them."""
+    is_taken: bool = False
 
     @property
-    def kind(self) -> str | None:
-        return text_in(self.arguments, "subagent_type")
+    def agent_type(self) -> str | None:
+        return get_text(self.arguments, "subagent_type")
+
+
+class SpawnCalls:
+    """The open spawn calls, by what a subagent knows about its call: prompt, type or nothing."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, SpawnCall] = {}
+        self._waiting: dict[tuple[str, str | None], deque[SpawnCall]] = {}
+        self._count = 0
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._open
+
+    def add(self, call: SpawnCall) -> None:
+        """Add a call; a repetition replaces the first."""
+        self.close(call.key)
+        self._count += 1
+        call.number = self._count
+        self._open[call.key] = call
+        for name in (
+            ("prompt", get_text(call.arguments, "prompt")),
+            ("type", call.agent_type),
+            ("any", None),
+        ):
+            self._waiting.setdefault(name, deque()).append(call)
+
+    def close(self, key: str) -> SpawnCall | None:
+        """Remove a call that gets its result: no further subagent can belong to it."""
+        call = self._open.pop(key, None)
+        if call:
+            call.is_taken = True
+        return call
+
+    def take(self, prompt: object, agent_type: str | None) -> SpawnCall | None:
+        """Take the call that started a subagent.
+
+        That is the one with its prompt, else the first of its type or without a type.
+        """
+        call = self._find_first(("prompt", prompt)) if isinstance(prompt, str) else None
+        if call is None:
+            names = [("type", agent_type), ("type", None)]
+            if agent_type is None:
+                names = [("any", None)]
+            candidates = [self._find_first(name) for name in names]
+            matching = [candidate for candidate in candidates if candidate]
+            call = min(matching, key=lambda match: match.number, default=None)
+        if call:
+            call.is_taken = True
+        return call
+
+    def _find_first(self, name: tuple[str, str | None]) -> SpawnCall | None:
+        waiting = self._waiting.get(name)
+        while waiting and waiting[0].is_taken:
+            waiting.popleft()
+        return waiting[0] if waiting else None
+
+
+class SubagentFiles:
+    """The subagent files around one session file."""
+
+    def __init__(self, source: Source, is_subagent: bool) -> None:
+        self._source = source
+        self._is_subagent = is_subagent
+        """Whether the file itself is a subagent's: then only files that it names belong to it."""
+        self._stem = PurePath(source.name).name.split(".")[0]
+        self._in_folder: dict[str, Source] | None = None
+
+    def find(self, agent_id: str) -> Source | None:
+        """Return the file of a subagent."""
+        if not _AGENT_ID.fullmatch(agent_id):
+            return None
+        in_folder = self._list_folder().get(agent_id)
+        return in_folder or self._source.open_sibling(f"{_PREFIX}{agent_id}{_SUFFIX}")
+
+    def read_meta(self, source: Source, draft: Draft) -> Record:
+        """Read the `.meta.json` of a subagent's file; empty if there is none."""
+        name = PurePath(source.name).name.removesuffix(_SUFFIX) + ".meta.json"
+        file = source.open_sibling(name)
+        if file is None:
+            return {}
+        try:
+            meta = file.document
+        except InputError:
+            draft.note_omission("broken-file", name, "not valid JSON")
+            return {}
+        return meta if type(meta) is dict else {}
+
+    def find_remaining(
+        self, known: set[str], sessions: frozenset[str]
+    ) -> Iterator[tuple[str, Source]]:
+        """Yield the subagents of these sessions that are not known yet.
+
+        A file in the same folder is opened only when its turn comes.
+        """
+        if self._is_subagent:
+            return
+        for agent_id, source in self._list_folder().items():
+            if agent_id not in known:
+                yield agent_id, source
+        for source in self._source.find_siblings(f"{_PREFIX}*{_SUFFIX}"):
+            agent_id = _parse_agent_id(source)
+            if agent_id in known or not _AGENT_ID.fullmatch(agent_id):
+                continue
+            if _read_session_id(source) in sessions:
+                yield agent_id, source
+
+    def _list_folder(self) -> dict[str, Source]:
+        if self._in_folder is None:
+            self._in_folder = {}
+            # Workflows have further folders below `subagents`.
+            pattern = f"{glob.escape(self._stem)}/subagents/**/{_PREFIX}*{_SUFFIX}"
+            for source in self._source.find_siblings(pattern) if self._stem else []:
+                agent_id = _parse_agent_id(source)
+                if _AGENT_ID.fullmatch(agent_id):
+                    self._in_folder.setdefault(agent_id, source)
+        return self._in_folder
+
+
+def _parse_agent_id(source: Source) -> str:
+    return PurePath(source.name).name[len(_PREFIX) : -len(_SUFFIX)]
+
+
+def _read_session_id(source: Source) -> str | None:
+    """Return the session that a subagent's file names; None for a file that cannot be read."""
+    try:
+        line = _read_first_line(source)
+    except InputError:
+        return None
+    return to_text(line.session_id) if line else None
+
+
+def _read_first_line(source: Source) -> Line | None:
+    for _, line in source.records(decode_line, is_preview=True):
+        line = to_line(line)
+        return line if type(line) is Line else None
+    return None
 
 
 class Sidechain(msgspec.Struct):
-    """A subagent whose lines stand in the session's own file."""
+    """A subagent whose lines are in the session's own file."""
 
     thread: Thread
     call: str | None
     agent_id: str | None
     uuids: list[str]
-    closed: bool = False
+    is_closed: bool = False
 
 
-class Subagents:
-    """Puts what subagents did into spans, where the call that started them is answered."""
+class SubagentReader:
+    """Puts the events of subagents into spans, before the result of the call that started them."""
 
-    def __init__(self, draft: Draft, tree: Tree, files: AgentFiles, run: Run) -> None:
+    def __init__(
+        self, draft: Draft, tree: RecordTree, files: SubagentFiles, read_records: ReadRecords
+    ) -> None:
         self._draft = draft
         self._tree = tree
         self._files = files
-        self._run = run
-        self.spawns = Spawns()
-        self._chains: list[Sidechain] = []
-        """In order of their first line; closed ones are taken out only from the end."""
+        self._read_records = read_records
+        self.calls = SpawnCalls()
+        self._sidechains: list[Sidechain] = []
+        """In order of their first line; closed ones are removed only from the end."""
         self._by_call: dict[str, list[Sidechain]] = {}
         self._by_agent: dict[str, Sidechain] = {}
         self._by_uuid: dict[str, Sidechain] = {}
-        self._told: set[str] = set()
+        self._read_agents: set[str] = set()
         self._deferred: list[tuple[str, Source]] = []
-        """Subagents too many levels down, to be told at the end."""
+        """Subagents below the maximal depth, read at the end."""
 
-    def called(self, key: str, arguments: Any, actor: str, uuid: Any) -> None:
-        """A call that starts a subagent."""
+    def add_call(self, key: str, arguments: Any, actor: str, uuid: Any) -> None:
+        """Add a call that starts a subagent."""
         given = arguments if type(arguments) is dict else {}
-        self.spawns.add(Spawn(key, given, actor, uuid if isinstance(uuid, str) else None))
+        self.calls.add(SpawnCall(key, given, actor, uuid if isinstance(uuid, str) else None))
 
-    def answered(
+    def finish_call(
         self, key: str | None, facts: dict[str, Any] | None, thread: Thread, uuid: Any
     ) -> None:
-        """A call is about to get its result in a record: what its subagent did stands before
-        that."""
-        spawn = self.spawns.answer(key) if key else None
+        """Add what the subagent of a call did, right before the result of the call is added."""
+        call = self.calls.close(key) if key else None
         agent_id = facts.get("agent_id") if facts else None
-        if spawn is None and agent_id is None:
+        if call is None and agent_id is None:
             return
-        for side in self._by_call.pop(key or "", ()):
-            self._close(side)
-        if agent_id and agent_id not in self._told and (source := self._files.find(agent_id)):
-            self._tell_file(agent_id, source, key, spawn, thread, text(uuid))
+        for sidechain in self._by_call.pop(key or "", ()):
+            self._close(sidechain)
+        if agent_id and agent_id not in self._read_agents:
+            source = self._files.find(agent_id)
+            if source:
+                self._read_file(agent_id, source, key, call, thread, to_text(uuid))
 
-    def sidechain(self, line: Line, main: Thread) -> Thread:
-        """The thread of a sidechain line; it is opened with its first line."""
-        agent_id, uuid, parent = text(line.agent_id), text(line.uuid), text(line.parent_uuid)
-        side = self._by_agent.get(agent_id) if agent_id else self._by_uuid.get(parent or "")
-        if side is None and agent_id is None and parent:
-            side = self._latest()
-        if side is None:
-            side = self._open(line, agent_id, main)
+    def get_sidechain_thread(self, line: Line, main: Thread) -> Thread:
+        """Return the thread of a sidechain line; its first line opens it.
+
+        Older versions gave subagents no id: there the chain of uuids decides.
+        """
+        agent_id = to_text(line.agent_id)
+        uuid = to_text(line.uuid)
+        parent = to_text(line.parent_uuid)
+        if agent_id:
+            sidechain = self._by_agent.get(agent_id)
+        else:
+            sidechain = self._by_uuid.get(parent or "")
+            # The parent is in no sidechain: a line between them is missing.
+            if sidechain is None and parent:
+                sidechain = self._get_latest()
+        if sidechain is None:
+            sidechain = self._open(line, agent_id, main)
         if uuid and agent_id is None:
-            self._by_uuid[uuid] = side
-            side.uuids.append(uuid)
-        return side.thread
+            self._by_uuid[uuid] = sidechain
+            sidechain.uuids.append(uuid)
+        return sidechain.thread
 
     def _open(self, line: Line, agent_id: str | None, main: Thread) -> Sidechain:
-        spawn = self.spawns.take(_prompt(line), None)
-        call = spawn.key if spawn else None
-        # Older versions gave a subagent no id: its first line tells it from others of its kind.
-        thread = self._thread(agent_id or text(line.uuid), spawn, None, main, None)
-        ts = to_utc(line.timestamp)
+        call = self.calls.take(_read_prompt(line), None)
+        key = call.key if call else None
+        # Without an id, the first line distinguishes subagents of one type.
+        thread = self._build_thread(agent_id or to_text(line.uuid), call, None, main, None)
         if self._draft.subagents != "none":
             thread.span = self._draft.start_span(
-                _data(agent_id, spawn, None), thread.prompter, ts=ts, call=call
+                _describe_subagent(agent_id, call, {}),
+                thread.prompter,
+                ts=to_utc(line.timestamp),
+                call=key,
             )
-        side = Sidechain(thread, call, agent_id, [])
-        self._chains.append(side)
-        if call:
-            self._by_call.setdefault(call, []).append(side)
+        sidechain = Sidechain(thread, key, agent_id, [])
+        self._sidechains.append(sidechain)
+        if key:
+            self._by_call.setdefault(key, []).append(sidechain)
         if agent_id:
-            self._by_agent[agent_id] = side
-            self._told.add(agent_id)
-        return side
+            self._by_agent[agent_id] = sidechain
+            self._read_agents.add(agent_id)
+        return sidechain
 
-    def _latest(self) -> Sidechain | None:
-        """The sidechain that was opened last and is still open."""
-        while self._chains and self._chains[-1].closed:
-            self._chains.pop()
-        return self._chains[-1] if self._chains else None
+    def _get_latest(self) -> Sidechain | None:
+        """Return the sidechain that was opened last and is still open."""
+        while self._sidechains and self._sidechains[-1].is_closed:
+            self._sidechains.pop()
+        return self._sidechains[-1] if self._sidechains else None
 
-    def _close(self, side: Sidechain) -> None:
-        thread, draft = side.thread, self._draft
+    def _close(self, sidechain: Sidechain) -> None:
+        thread = sidechain.thread
         thread.finish()
-        side.closed = True
-        for uuid in side.uuids:
+        sidechain.is_closed = True
+        for uuid in sidechain.uuids:
             self._by_uuid.pop(uuid, None)
-        if side.agent_id:
-            self._by_agent.pop(side.agent_id, None)
+        if sidechain.agent_id:
+            self._by_agent.pop(sidechain.agent_id, None)
         if thread.span:
-            data = {"records": thread.records} if thread.muted else {}
-            draft.end_span(thread.span, data, ts=thread.last_ts, call=side.call)
+            data = {"records": thread.records} if thread.is_muted else {}
+            self._draft.end_span(thread.span, data, ts=thread.last_ts, call=sidechain.call)
         else:
-            self._leave_out()
+            self._note_omitted()
 
-    def _leave_out(self) -> None:
+    def _note_omitted(self) -> None:
         self._draft.note_omission(
             "subagent",
             f"event {self._draft.count}",
             "what a subagent did is left out (subagents=none)",
         )
 
-    def _thread(
+    def _build_thread(
         self,
         agent_id: str | None,
-        spawn: Spawn | None,
-        kind: str | None,
+        call: SpawnCall | None,
+        agent_type: str | None,
         parent: Thread,
         root: str | None,
     ) -> Thread:
-        actor = (spawn.actor if spawn else parent.speaker) or parent.speak(None)
+        actor = parent.speaker
+        if call:
+            actor = call.actor
+            agent_type = agent_type or call.agent_type
+            root = call.uuid or root
         return Thread(
             self._draft,
-            parent.counted,
-            name=kind or (spawn.kind if spawn else None) or "subagent",
+            parent.counted_messages,
+            name=agent_type or "subagent",
             agent_id=agent_id,
-            prompter=actor,
+            prompter=actor or parent.set_model(None),
             visibility="internal",
             depth=parent.depth + 1,
-            muted=self._draft.subagents != "inline",
-            root=(spawn.uuid if spawn else None) or root,
+            is_muted=self._draft.subagents != "inline",
+            root=root,
         )
 
-    def _tell_file(
+    def _read_file(
         self,
         agent_id: str,
         source: Source,
         key: str | None,
-        spawn: Spawn | None,
+        call: SpawnCall | None,
         parent: Thread,
         root: str | None = None,
     ) -> None:
         draft = self._draft
-        self._told.add(agent_id)
+        self._read_agents.add(agent_id)
         if draft.subagents == "none":
-            self._leave_out()
+            self._note_omitted()
             return
+        # Deeper ones are read at the end, so that no recursion can exhaust the stack.
         if parent.depth >= MAX_DEPTH:
             self._deferred.append((agent_id, source))
             return
-        meta = self._files.meta(source, draft)
-        thread = self._thread(agent_id, spawn, text_in(meta, "agentType"), parent, root)
-        thread.label = f"agent-{agent_id} "
-        self._tree.enter(None, thread.root, "", draft.count)
-        data = _data(agent_id, spawn, meta)
-        if thread.muted:
-            self._refer(source, data, thread, key)
+        meta = self._files.read_meta(source, draft)
+        thread = self._build_thread(agent_id, call, get_text(meta, "agentType"), parent, root)
+        thread.label = f"{_PREFIX}{agent_id} "
+        # The span's own events belong to the call: they go when its branch is abandoned.
+        self._tree.add(None, thread.root, "", draft.count)
+        data = _describe_subagent(agent_id, call, meta)
+        if thread.is_muted:
+            self._add_reference(source, data, thread, key)
         else:
-            self._inline(source, data, thread, key)
-        self._tree.enter(None, thread.root, "", draft.count)
-        note_faults(source, thread.label, draft)
+            self._add_inline(source, data, thread, key)
+        self._tree.add(None, thread.root, "", draft.count)
+        note_file_faults(source, f"{_PREFIX}{agent_id}", draft)
 
-    def _inline(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
-        records = source.records(decode)
+    def _add_inline(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
+        records = source.records(decode_line)
         first = next(records, None)
-        line = as_line(first[1]) if first else None
-        ts = to_utc(line.timestamp) if type(line) is Line else None
+        ts = None
+        if first is not None:
+            line = to_line(first[1])
+            if type(line) is Line:
+                ts = to_utc(line.timestamp)
+            records = chain([first], records)
         thread.span = self._draft.start_span(data, thread.prompter, ts=ts, call=key)
-        self._run(chain([first] if first else [], records), thread)
+        self._read_records(records, thread)
         thread.finish()
         self._draft.end_span(thread.span, ts=thread.last_ts, call=key)
 
-    def _refer(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
-        """The span alone, with what is known of the subagent's file."""
-        records, model = 0, None
-        for _, line in source.records(decode, is_preview=True):
-            records += 1
+    def _add_reference(self, source: Source, data: Record, thread: Thread, key: str | None) -> None:
+        """Add a span without content, with the file name and the number of records."""
+        count = 0
+        model = None
+        for _, line in source.records(decode_line, is_preview=True):
+            count += 1
             if model is None and type(line) is Line and line.message is not None:
-                model = text(line.message.model)
-        thread.speak(model)
-        data |= {"file": f"agent-{thread.agent_id}.jsonl", "records": records}
+                model = to_text(line.message.model)
+        thread.set_model(model)
+        data |= {"file": f"{_PREFIX}{thread.agent_id}{_SUFFIX}", "records": count}
         span = self._draft.start_span(data, thread.prompter, call=key)
         self._draft.end_span(span, call=key)
 
     def finish(self, main: Thread, sessions: Iterable[str]) -> None:
-        """The file is over: open sidechains end, and subagents that no result named stand behind
-        everything."""
-        for side in self._chains:
-            if not side.closed:
-                self._close(side)
-        for agent_id, source in chain(
-            self._files.rest(self._told, frozenset(sessions)), self._deferred
-        ):
-            meta = self._files.meta(source, self._draft)
-            first = next(iter(source.records(decode, is_preview=True)), (0, None))[1]
-            spawn = self.spawns.take(_prompt(first), text_in(meta, "agentType"))
-            self._tell_file(agent_id, source, spawn.key if spawn else None, spawn, main)
+        """Close open sidechains and add the subagents that no result named, at the end."""
+        for sidechain in self._sidechains:
+            if not sidechain.is_closed:
+                self._close(sidechain)
+        remaining = self._files.find_remaining(self._read_agents, frozenset(sessions))
+        for agent_id, source in chain(remaining, self._deferred):
+            meta = self._files.read_meta(source, self._draft)
+            line = _read_first_line(source)
+            prompt = _read_prompt(line) if line else None
+            call = self.calls.take(prompt, get_text(meta, "agentType"))
+            self._read_file(agent_id, source, call.key if call else None, call, main)
 
 
-def note_faults(source: Source, label: str, draft: Draft) -> None:
-    """What a subagent's file shows of a writer that stopped: half a line, broken characters."""
-    if source.half_line is not None:
-        draft.note_omission(
-            "half-line",
-            f"{label}line {source.half_line}",
-            "the last line was not complete and is left out",
-        )
-    for number in source.repaired:
-        draft.note_omission(
-            "lone-surrogate",
-            f"{label}line {number}",
-            "text that is not valid Unicode was replaced by U+FFFD",
-        )
+def _read_prompt(line: Line) -> object:
+    return parse_content(line.message.content) if line.message is not None else None
 
 
-def _prompt(line: Any) -> object:
-    line = as_line(line)
-    return (
-        parse_content(line.message.content)
-        if type(line) is Line and line.message is not None
-        else None
-    )
-
-
-def _data(agent_id: str | None, spawn: Spawn | None, meta: Record | None) -> Record:
-    """What a span says of the subagent in it, in the spec's words where it has them."""
-    return dict(_facts(agent_id, spawn.arguments if spawn else {}, meta or {}))
-
-
-def _facts(agent_id: str | None, arguments: Record, meta: Record) -> Iterator[tuple[str, Any]]:
-    yield "kind", "subagent"
+def _describe_subagent(agent_id: str | None, call: SpawnCall | None, meta: Record) -> Record:
+    """Return the data of a subagent's span."""
+    arguments = call.arguments if call else {}
     reason = (
-        text_in(arguments, "description")
-        or text_in(meta, "description")
-        or text_in(arguments, "prompt")
+        get_text(arguments, "description")
+        or get_text(meta, "description")
+        or get_text(arguments, "prompt")
     )
-    kind = text_in(meta, "agentType") or text_in(arguments, "subagent_type")
-    for name, value in (
-        ("spawn_reason", reason),
-        ("tooling_scope", kind),
-        ("subagent_type", kind),
-        ("model", text_in(arguments, "model")),
-        ("agent_id", agent_id),
-    ):
-        if value:
-            yield name, value
+    agent_type = get_text(meta, "agentType") or get_text(arguments, "subagent_type")
+    fields = {
+        "spawn_reason": reason,
+        "tooling_scope": agent_type,
+        "subagent_type": agent_type,
+        "model": get_text(arguments, "model"),
+        "agent_id": agent_id,
+    }
+    data: Record = {"kind": "subagent"}
+    data |= {name: value for name, value in fields.items() if value}
     depth = meta.get("spawnDepth")
     if type(depth) is int:
-        yield "spawn_depth", depth
-
-
-class Spawns:
-    """Those calls by what a subagent may know of its own: the prompt, the kind, nothing."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Spawn] = {}
-        self._waiting: dict[tuple[str, str | None], deque[Spawn]] = {}
-        self._count = 0
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._open
-
-    def add(self, spawn: Spawn) -> None:
-        """One more call; the same one told again takes the place of the first."""
-        self.answer(spawn.key)
-        self._count += 1
-        spawn.number = self._count
-        self._open[spawn.key] = spawn
-        for name in (
-            ("prompt", text_in(spawn.arguments, "prompt")),
-            ("kind", spawn.kind),
-            ("any", None),
-        ):
-            self._waiting.setdefault(name, deque()).append(spawn)
-
-    def answer(self, key: str) -> Spawn | None:
-        """The call gets its result: no subagent can be its own any more."""
-        spawn = self._open.pop(key, None)
-        if spawn:
-            spawn.taken = True
-        return spawn
-
-    def take(self, prompt: object, kind: str | None) -> Spawn | None:
-        """The call that started a subagent: the one with its prompt, else the first of its kind
-        that has none."""
-        found = self._first(("prompt", prompt)) if isinstance(prompt, str) else None
-        if found is None:
-            names = [("any", None)] if kind is None else [("kind", kind), ("kind", None)]
-            alike = [spawn for name in names if (spawn := self._first(name))]
-            found = min(alike, key=lambda spawn: spawn.number, default=None)
-        if found:
-            found.taken = True
-        return found
-
-    def _first(self, name: tuple[str, str | None]) -> Spawn | None:
-        waiting = self._waiting.get(name)
-        while waiting and waiting[0].taken:
-            waiting.popleft()
-        return waiting[0] if waiting else None
+        data["spawn_depth"] = depth
+    return data

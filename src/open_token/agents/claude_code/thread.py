@@ -1,5 +1,4 @@
-"""One line of talk in a Claude Code session, the main one or a subagent's: who speaks, and what
-each message cost."""
+"""The state of one thread in a Claude Code session, the main one or a subagent's."""
 
 from collections import deque
 from typing import Any
@@ -11,50 +10,61 @@ from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import parse_usage
 from open_token.model.document import Event, Usage, Visibility
 
-_WINDOW = 256
+_MAX_OPEN_MESSAGES = 256
 
 
-class Account(msgspec.Struct):
-    """The usage of one API message, which Claude Code spreads over several lines with a copy of it
-    on each."""
+class MessageUsage(msgspec.Struct):
+    """The usage of one API message.
 
-    copy: TokenCounts | None
+    Claude Code writes a message as several lines, one for each block, with a copy of the usage on
+    each. The copies may differ: those written while the answer streams have fewer output tokens.
+    """
+
+    counts: TokenCounts | None
+    """The last copy."""
     usage: Usage | None
-    place: int = -1
-    """Where the first event of the message stands that is no thought; it carries the usage."""
-    thought: Event | None = None
-    stopped: bool = False
-    told: bool = False
-    """The usage was counted with lines that have long passed."""
+    position: int = -1
+    """Where the first event of the message is that is no reasoning; it carries the usage."""
+    reasoning: Event | None = None
+    has_stop: bool = False
+    """Whether the unusual stop reason of the message was reported."""
+    is_counted: bool = False
+    """Whether the usage was exported with earlier lines, too far back to remember more."""
 
-    def renew(self, draft: Draft, copy: TokenCounts | None) -> None:
-        """Another copy of the usage: the one with the most output holds, the last of equals."""
-        self.copy = copy
-        usage, known = usage_from(copy), self.usage or {}
-        if self.told or not usage or usage.get("output_tokens", 0) < known.get("output_tokens", 0):
+    def update(self, draft: Draft, counts: TokenCounts | None) -> None:
+        """Take another copy: the one with most output tokens wins, the last among equals."""
+        self.counts = counts
+        usage = to_usage(counts)
+        if self.is_counted or not usage:
+            return
+        known = self.usage or {}
+        if usage.get("output_tokens", 0) < known.get("output_tokens", 0):
             return
         self.usage = usage
-        if self.place >= 0:
-            draft.set_usage(f"evt_{self.place + 1:06d}", usage)
+        if self.position >= 0:
+            draft.set_usage(f"evt_{self.position + 1:06d}", usage)
 
     def close(self, draft: Draft) -> None:
-        """No line of the message is left: when it was nothing but thought, the thought carries the
-        usage."""
-        if self.place < 0 and self.usage and self.thought is not None:
-            draft.set_usage(self.thought, self.usage)
+        """End the message: if it had nothing but reasoning, that carries the usage."""
+        if self.position < 0 and self.usage and self.reasoning is not None:
+            draft.set_usage(self.reasoning, self.usage)
 
 
-def usage_from(counts: TokenCounts | None) -> Usage | None:
-    """What the export says of these counts."""
+def to_usage(counts: TokenCounts | None) -> Usage | None:
+    """Return the API's counts in the terms of an export."""
     if counts is None:
         return None
-    fresh, written = counts.input_tokens, counts.cache_creation_input_tokens
-    read, output = counts.cache_read_input_tokens, counts.output_tokens
-    plain = (
+    fresh = counts.input_tokens
+    written = counts.cache_creation_input_tokens
+    read = counts.cache_read_input_tokens
+    output = counts.output_tokens
+    is_usual = (
         type(fresh) is type(written) is type(read) is type(output) is int
         and not counts.output_tokens_details
+        and not counts.iterations
+        and min(fresh, written, read, output) >= 0
     )
-    if not plain or counts.iterations or min(fresh, written, read, output) < 0:
+    if not is_usual:
         return parse_usage(msgspec.structs.asdict(counts))
     return {
         "input_tokens": fresh + written + read,
@@ -65,45 +75,46 @@ def usage_from(counts: TokenCounts | None) -> Usage | None:
 
 
 class Thread(msgspec.Struct):
-    """Who speaks, where it stands and what is still open in one line of talk."""
+    """Who speaks in a thread, where its events belong and which calls and messages are open."""
 
     draft: Draft
-    counted: set[int]
-    """Messages whose lines have long passed, in all threads."""
+    counted_messages: set[int]
+    """Hashes of the ids of messages that were closed, shared by all threads."""
     name: str = "assistant"
     agent_id: str | None = None
     span: str | None = None
     prompter: str = ""
     visibility: Visibility = "public"
     label: str = ""
-    """What a place begins with: nothing in the main file, the file's name in another one."""
+    """The prefix of positions in notes: empty in the main file, else the name of the file."""
     depth: int = 0
-    muted: bool = False
-    """Its records are counted, not told."""
+    is_muted: bool = False
+    """Whether its records are counted, not exported."""
     root: str | None = None
     """The record that a first line without a parent follows."""
     records: int = 0
     last_ts: str | None = None
     speaker: str = ""
-    """The model that spoke last: its actor, and its name below."""
+    """The actor of the model that answered last."""
     model: Any = None
-    nameless: deque[str] = msgspec.field(default_factory=deque)
-    """Open calls to which the runtime gave no id, oldest first."""
-    accounts: dict[str, Account] = msgspec.field(default_factory=dict)
+    """The name of that model."""
+    calls_without_id: deque[str] = msgspec.field(default_factory=deque)
+    """Keys of open calls to which the runtime gave no id, oldest first."""
+    message_usages: dict[str, MessageUsage] = msgspec.field(default_factory=dict)
 
-    def meet(self, ts: str | None) -> None:
-        """A record of a subagent is next."""
+    def count_record(self, ts: str | None) -> None:
+        """Count a record of a subagent."""
         self.records += 1
         self.last_ts = ts or self.last_ts
 
-    def asker(self) -> str:
-        """The actor in the user's place: the person, or the agent that started this one."""
+    def get_prompter(self) -> str:
+        """Return the actor of user messages: the person, or the agent that started this one."""
         if not self.prompter:
             self.prompter = self.draft.get_actor("human", "user")
         return self.prompter
 
-    def speak(self, model: Any) -> str:
-        """The actor of a model."""
+    def set_model(self, model: Any) -> str:
+        """Make a model the speaker and return its actor."""
         name = model if isinstance(model, str) else ""
         provider = "anthropic" if not name or "claude" in name else None
         self.model = model
@@ -112,27 +123,31 @@ class Thread(msgspec.Struct):
         )
         return self.speaker
 
-    def account(self, message: Message) -> Account:
-        """The account of the message that a line belongs to."""
-        name, copy = message.id, message.usage
-        if type(name) is not str:
-            return Account(copy, usage_from(copy))
-        known = self.accounts.get(name)
+    def get_usage(self, message: Message) -> MessageUsage:
+        """Return the usage of the message that a line belongs to."""
+        message_id = message.id
+        counts = message.usage
+        if type(message_id) is not str:
+            return MessageUsage(counts, to_usage(counts))
+        known = self.message_usages.get(message_id)
         if known is not None:
-            if copy != known.copy:
-                known.renew(self.draft, copy)
+            if counts != known.counts:
+                known.update(self.draft, counts)
             return known
-        told = hash(name) in self.counted
-        known = self.accounts[name] = Account(copy, None if told else usage_from(copy), told=told)
-        if len(self.accounts) > _WINDOW:
-            self._close(next(iter(self.accounts)))
+        is_counted = hash(message_id) in self.counted_messages
+        usage = None if is_counted else to_usage(counts)
+        known = MessageUsage(counts, usage, is_counted=is_counted)
+        self.message_usages[message_id] = known
+        # Bounds memory: the lines of a message are close together.
+        if len(self.message_usages) > _MAX_OPEN_MESSAGES:
+            self._close_message(next(iter(self.message_usages)))
         return known
 
-    def _close(self, name: str) -> None:
-        self.accounts.pop(name).close(self.draft)
-        self.counted.add(hash(name))
+    def _close_message(self, message_id: str) -> None:
+        self.message_usages.pop(message_id).close(self.draft)
+        self.counted_messages.add(hash(message_id))
 
     def finish(self) -> None:
-        """No line is left."""
-        for name in list(self.accounts):
-            self._close(name)
+        """Close all messages at the end of the thread."""
+        for message_id in list(self.message_usages):
+            self._close_message(message_id)

@@ -1,13 +1,19 @@
-"""Codex CLI: rollouts of every year, and what `codex exec --json` prints."""
+"""Codex CLI, OpenAI's coding agent: rollouts, and the output of `codex exec --json`."""
 
 from open_token.formats.definition import Agent, Hooks, Replay, Skill
 
 AGENT = Agent(
     name="codex",
     title="Codex CLI",
-    checked="rollouts of 2025 and 2026 with and without envelopes, up to 0.169, `codex exec --json` streams",
-    includes="prompts, instructions, developer messages, reasoning summaries, calls and outputs, patches, searches, subagents, compactions, aborts, token counts once a request",
-    omits="encrypted reasoning, mirrored events, world state, ghost snapshots, rate limits",
+    checked=(
+        "rollouts of 2025 and 2026 up to version 0.169, with and without envelopes, "
+        "`codex exec --json` streams"
+    ),
+    includes=(
+        "prompts, instructions, developer messages, reasoning summaries, tool calls and outputs, "
+        "patches, searches, subagents, compactions, aborts, token counts once per request"
+    ),
+    omits="encrypted reasoning, duplicate events, world state, ghost snapshots, rate limits",
     places=(
         "$CODEX_HOME/sessions/*/*/*/rollout-*.jsonl",
         "$CODEX_HOME/archived_sessions/rollout-*.jsonl",
@@ -23,7 +29,10 @@ AGENT = Agent(
         events=("SessionEnd", "PreCompact", "Stop"),
         # Codex allows the end of a session no more than 3 seconds.
         handler={"type": "command", "command": "{command}", "timeout": 3},
-        next_step="Codex runs no hook that you have not trusted, and says nothing: start it, open /hooks and trust these three",
+        next_step=(
+            "Codex silently skips hooks that you have not trusted: start it, open /hooks and trust "
+            "these three"
+        ),
     ),
     skill=Skill(
         call="$stream-of-consciousness",
@@ -32,7 +41,11 @@ AGENT = Agent(
     ),
     replay=Replay(
         env={"OPENAI_API_KEY": "replay"},
-        command='codex exec -c model_provider=replay -c \'model_providers.replay={name="replay",base_url="{url}/v1",env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}\' "..."',
+        command=(
+            "codex exec -c model_provider=replay -c "
+            '\'model_providers.replay={name="replay",base_url="{url}/v1",'
+            'env_key="OPENAI_API_KEY",wire_api="responses",supports_websockets=false}\' "..."'
+        ),
     ),
     accepts_handoff=True,
 )

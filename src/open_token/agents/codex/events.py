@@ -1,127 +1,139 @@
-"""Events of a rollout that say more than the items do: counts, aborts, titles, reviews, errors,
-ends of calls."""
+"""Read the event_msg lines of a rollout.
+
+Most repeat response items and are skipped; the others hold counts, aborts, titles, reviews, errors
+and the ends of tool calls.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from open_token.agents.codex import call_ends as ends
-from open_token.agents.codex import subagents as agents
-from open_token.agents.codex.lines import Line
+from open_token.agents.codex import subagents, tool_events
+from open_token.agents.codex.records import Line
 from open_token.agents.codex.thread import Thread
 from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.responses_content import parse_content
 
-_Telling = Callable[[Thread, Line, dict[str, Any]], None]
+Handler = Callable[[Thread, Line, dict[str, Any]], None]
+_TRANSIENT_SUFFIXES = ("_begin", "_delta", "_request", "_break")
 
 
-def event_msg(thread: Thread, line: Line) -> None:
-    """Tell one event."""
+def read_event(thread: Thread, line: Line) -> None:
+    """Read one event."""
     event = line.payload
     kind = event.get("type")
     if kind == "item_completed":
         item = event.get("item")
         event = item if isinstance(item, dict) else {}
-        kind = _ITEMS.get(str(event.get("type")), event.get("type"))
-    tell = _EVENTS.get(kind) if isinstance(kind, str) else None
-    if tell is not None:
-        tell(thread, line, event)
-    elif kind in _BOOKKEEPING or (
-        isinstance(kind, str) and kind.endswith(("_begin", "_delta", "_request", "_break"))
-    ):
-        thread.draft.note_omission("bookkeeping", line.place, f"event {format_kind(kind)}")
-    else:
-        thread.draft.note_omission("unknown-record", line.place, f"event {format_kind(kind)}")
+        kind = _ITEM_EVENTS.get(str(event.get("type")), event.get("type"))
+    if isinstance(kind, str):
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            handler(thread, line, event)
+            return
+        if kind in _BOOKKEEPING or kind.endswith(_TRANSIENT_SUFFIXES):
+            thread.draft.note_omission("bookkeeping", line.position, f"event {format_kind(kind)}")
+            return
+    thread.draft.note_omission("unknown-record", line.position, f"event {format_kind(kind)}")
 
 
-def _user_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """What the person typed, where no item holds it."""
-    if line.is_mirror:
+def _read_user_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Add what the person typed, if no item holds it."""
+    if line.is_duplicate:
         return
-    texts = line.texts or [""]
+    blocks: list[Any] = [{"type": "input_text", "text": text} for text in line.texts or [""]]
     images = event.get("images")
-    blocks: list[Any] = [{"type": "input_text", "text": text} for text in texts]
-    blocks += [
-        {"type": "input_image", "image_url": url}
-        for url in (images if isinstance(images, list) else ())
-    ]
+    if isinstance(images, list):
+        blocks += [{"type": "input_image", "image_url": url} for url in images]
     thread.begin_turn(line)
-    said, seen = parse_content(blocks), thread.visibility
     thread.draft.add_message(
-        "user", said, thread.voices.user, ts=line.ts, visibility=seen, span=thread.span
+        "user",
+        parse_content(blocks),
+        thread.actors.user,
+        ts=line.ts,
+        visibility=thread.visibility,
+        span=thread.span,
     )
 
 
-def _agent_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+def _read_agent_message(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     if event.get("memory_citation"):
-        thread.draft.note_omission("memory-citation", line.place, "which memories an answer used")
-    if line.is_mirror:
-        return
-    speaker, seen = thread.voices.assistant, thread.visibility
-    for text in line.texts or ():
-        said = thread.draft.add_message(
-            "assistant", text, speaker, ts=line.ts, visibility=seen, span=thread.span
+        thread.draft.note_omission(
+            "memory-citation", line.position, "memories that an answer refers to"
         )
-        thread.spending.spoke(said["id"])
+    if line.is_duplicate:
+        return
+    for text in line.texts or ():
+        message = thread.draft.add_message(
+            "assistant",
+            text,
+            thread.actors.assistant,
+            ts=line.ts,
+            visibility=thread.visibility,
+            span=thread.span,
+        )
+        thread.usage.add_output(message["id"])
 
 
-def _reasoning(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    if line.is_mirror:
+def _read_reasoning(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    if line.is_duplicate:
         return
     is_summary = event.get("type") != "agent_reasoning_raw_content"
     for text in line.texts or ():
-        thought = thread.draft.add_reasoning(
-            text, thread.voices.assistant, ts=line.ts, span=thread.span, summary=is_summary
+        reasoning = thread.draft.add_reasoning(
+            text, thread.actors.assistant, ts=line.ts, span=thread.span, summary=is_summary
         )
-        thread.spending.spoke(thought["id"], is_thought=True)
+        thread.usage.add_output(reasoning["id"], is_reasoning=True)
 
 
-def _token_count(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    thread.spending.counted(event.get("info"), line.ts, thread.span)
+def _read_token_count(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    thread.usage.add_count(event.get("info"), line.ts, thread.span)
 
 
-def _turn_aborted(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    thread.note(line, "turn_aborted", **pick_fields(event, "reason", "duration_ms"))
+def _read_turn_aborted(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    thread.annotate(line, "turn_aborted", **pick_fields(event, "reason", "duration_ms"))
 
 
-def _renamed(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    if (title := as_text(event.get("thread_name"))) and not thread.depth:
+def _read_name(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    title = as_text(event.get("thread_name"))
+    if title and not thread.depth:
         thread.draft.conversation["title"] = title
 
 
-def _rolled_back(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """The person took back the last turns: what they hold is a branch that was left."""
+def _read_rollback(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Abandon the last turns, which the person took back."""
     count = event.get("num_turns")
     if type(count) is not int or count < 1:
         return
-    thread.take_back(count, line)
-    thread.note(line, "thread_rolled_back", turns=count)
+    thread.roll_back(count, line)
+    thread.annotate(line, "thread_rolled_back", turns=count)
 
 
-def _compacted(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    if not thread.just_compacted:
-        thread.note(line, "compaction")
-    thread.just_compacted = False
+def _read_compaction(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    if not thread.was_just_compacted:
+        thread.annotate(line, "compaction")
+    thread.was_just_compacted = False
 
 
-def _task_complete(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+def _read_task_complete(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     error = event.get("error")
     if isinstance(error, dict):
-        thread.note(line, "error", **pick_fields(error, "message", "codex_error_info"))
+        thread.annotate(line, "error", **pick_fields(error, "message", "codex_error_info"))
     else:
-        thread.draft.note_omission("bookkeeping", line.place, "event task_complete")
+        thread.draft.note_omission("bookkeeping", line.position, "event task_complete")
 
 
-def _noted(kind: str, *names: str) -> _Telling:
-    """An event that becomes an annotation with these fields."""
+def _build_annotator(kind: str, *names: str) -> Handler:
+    """Return a handler that adds an annotation with these fields of the event."""
 
-    def tell(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-        thread.note(line, kind, **pick_fields(event, *names))
+    def read(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+        thread.annotate(line, kind, **pick_fields(event, *names))
 
-    return tell
+    return read
 
 
-_ITEMS = {
+# Items of item_completed events (since 0.14x), and the older events with the same content.
+_ITEM_EVENTS = {
     "UserMessage": "user_message",
     "AgentMessage": "agent_message",
     "Reasoning": "agent_reasoning",
@@ -142,40 +154,41 @@ _ITEMS = {
     "Sleep": "sleep",
     "HookPrompt": "hook_prompt",
 }
-"""Items of the screen in newer events, and the older events that say the same."""
 
-_EVENTS: dict[str, _Telling] = {
-    "user_message": _user_message,
-    "agent_message": _agent_message,
-    "agent_reasoning": _reasoning,
-    "agent_reasoning_raw_content": _reasoning,
-    "token_count": _token_count,
-    "turn_aborted": _turn_aborted,
-    "thread_name_updated": _renamed,
-    "thread_rolled_back": _rolled_back,
-    "context_compacted": _compacted,
-    "task_complete": _task_complete,
-    "turn_complete": _task_complete,
-    "exec_command_end": ends.exec_command,
-    "patch_apply_end": ends.patch_apply,
-    "mcp_tool_call_end": ends.mcp_tool_call,
-    "dynamic_tool_call_response": ends.dynamic_tool_call,
-    "view_image_tool_call": ends.view_image,
-    "web_search_end": ends.web_search,
-    "image_generation_end": ends.image_generation,
-    "collab_agent_spawn_end": agents.spawn_end,
-    "collab_waiting_end": agents.waited,
-    "collab_close_end": agents.closed,
-    "collab_agent_interaction_end": agents.interaction,
-    "collaboration": agents.collaboration,
-    "sub_agent_activity": agents.activity,
-    "error": _noted("error", "message", "codex_error_info"),
-    "stream_error": _noted("error", "message", "codex_error_info", "additional_details"),
-    "warning": _noted("warning", "message"),
-    "entered_review_mode": _noted("entered_review_mode", "target", "user_facing_hint", "prompt"),
-    "exited_review_mode": _noted("exited_review_mode", "review_output"),
-    "thread_goal_updated": _noted("goal", "goal"),
-    "guardian_assessment": _noted(
+_HANDLERS: dict[str, Handler] = {
+    "user_message": _read_user_message,
+    "agent_message": _read_agent_message,
+    "agent_reasoning": _read_reasoning,
+    "agent_reasoning_raw_content": _read_reasoning,
+    "token_count": _read_token_count,
+    "turn_aborted": _read_turn_aborted,
+    "thread_name_updated": _read_name,
+    "thread_rolled_back": _read_rollback,
+    "context_compacted": _read_compaction,
+    "task_complete": _read_task_complete,
+    "turn_complete": _read_task_complete,
+    "exec_command_end": tool_events.read_exec_command,
+    "patch_apply_end": tool_events.read_patch_apply,
+    "mcp_tool_call_end": tool_events.read_mcp_tool_call,
+    "dynamic_tool_call_response": tool_events.read_dynamic_tool_call,
+    "view_image_tool_call": tool_events.read_view_image,
+    "web_search_end": tool_events.read_web_search,
+    "image_generation_end": tool_events.read_image_generation,
+    "collab_agent_spawn_end": subagents.read_spawn_end,
+    "collab_waiting_end": subagents.read_waiting_end,
+    "collab_close_end": subagents.read_close_end,
+    "collab_agent_interaction_end": subagents.read_interaction_end,
+    "collaboration": subagents.read_collaboration,
+    "sub_agent_activity": subagents.read_activity,
+    "error": _build_annotator("error", "message", "codex_error_info"),
+    "stream_error": _build_annotator("error", "message", "codex_error_info", "additional_details"),
+    "warning": _build_annotator("warning", "message"),
+    "entered_review_mode": _build_annotator(
+        "entered_review_mode", "target", "user_facing_hint", "prompt"
+    ),
+    "exited_review_mode": _build_annotator("exited_review_mode", "review_output"),
+    "thread_goal_updated": _build_annotator("goal", "goal"),
+    "guardian_assessment": _build_annotator(
         "guardian_assessment",
         "status",
         "risk_level",
@@ -184,10 +197,10 @@ _EVENTS: dict[str, _Telling] = {
         "decision_source",
         "action",
     ),
-    "undo_completed": _noted("undo_completed", "success", "message"),
-    "plan": _noted("plan", "text"),
-    "sleep": _noted("sleep", "duration_ms"),
-    "hook_prompt": _noted("hook_prompt", "fragments"),
+    "undo_completed": _build_annotator("undo_completed", "success", "message"),
+    "plan": _build_annotator("plan", "text"),
+    "sleep": _build_annotator("sleep", "duration_ms"),
+    "hook_prompt": _build_annotator("hook_prompt", "fragments"),
 }
 
 _BOOKKEEPING = (

@@ -1,5 +1,8 @@
-"""Sessions of Codex: a rollout with numbered lines, what the model reads and what the screen shows
-side by side."""
+"""Write a session of Codex: a rollout with numbered lines.
+
+Each message is written twice: as the item that the model reads and as the event that the user
+interface shows.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,108 +17,113 @@ SEEN = "0.169.0"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Every line has a time, or Codex drops it in silence; no provider is named, so that the user's
-    own holds."""
-    name = made_uuid(talk, "codex", scene.cwd, scene.copy)
-    began = iso(talk.began)
+    """Build the rollout.
+
+    Every line has a timestamp, or Codex silently drops it. No provider is named, so that the user's
+    own applies.
+    """
+    thread_id = made_uuid(talk, "codex", scene.cwd, scene.copy)
+    started = iso(talk.began)
     root = Path(scene.env.get("CODEX_HOME") or scene.home / ".codex")
-    year, month, day = began[:10].split("-")
-    stamp = began[:19].replace(":", "-")
-    path = root / "sessions" / year / month / day / f"rollout-{stamp}-{name}.jsonl"
-    rollout = _Rollout(talk, name, scene.cwd)
-    rollout.write()
-    lines = b"".join(
-        msgspec.json.encode(
-            {"timestamp": iso(ms), "ordinal": number, "type": kind, "payload": payload}
-        )
-        + b"\n"
-        for number, (ms, kind, payload) in enumerate(rollout.lines)
-    )
-    return Session(name, {path: lines}, [["codex", "resume", name]], [])
+    year, month, day = started[:10].split("-")
+    stamp = started[:19].replace(":", "-")
+    path = root / "sessions" / year / month / day / f"rollout-{stamp}-{thread_id}.jsonl"
+    builder = _RolloutBuilder(talk, thread_id, scene.cwd)
+    builder.build()
+    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in builder.lines)
+    return Session(thread_id, {path: lines}, [["codex", "resume", thread_id]], [])
 
 
-class _Rollout:
-    """The lines of a rollout."""
+class _RolloutBuilder:
+    """Builds the lines of a rollout."""
 
-    def __init__(self, talk: Talk, name: str, cwd: str) -> None:
-        self.lines: list[tuple[int, str, dict[str, Any]]] = []
+    def __init__(self, talk: Talk, thread_id: str, cwd: str) -> None:
+        self.lines: list[dict[str, Any]] = []
         self._talk = talk
-        self._name = name
+        self._thread_id = thread_id
         self._cwd = cwd
-        self._task = made_uuid(talk, name, "task")
+        self._turn_id = made_uuid(talk, thread_id, "task")
 
-    def write(self) -> None:
-        """All lines."""
+    def build(self) -> None:
+        """Build all lines."""
         talk = self._talk
-        about = {
-            "session_id": self._name,
-            "id": self._name,
+        meta = {
+            "session_id": self._thread_id,
+            "id": self._thread_id,
             "timestamp": iso(talk.began),
             "cwd": self._cwd,
-        }
-        made_by = {
             "originator": "open-token",
             "cli_version": SEEN,
             "source": "cli",
             "history_mode": "paginated",
         }
-        self._add(talk.began, "session_meta", about | made_by)
-        started = {"type": "task_started", "turn_id": self._task, "started_at": talk.began // 1000}
-        self._add(talk.began, "event_msg", started | {"collaboration_mode_kind": "default"})
+        self._add(talk.began, "session_meta", meta)
+        started = {
+            "type": "task_started",
+            "turn_id": self._turn_id,
+            "started_at": talk.began // 1000,
+            "collaboration_mode_kind": "default",
+        }
+        self._add(talk.began, "event_msg", started)
+        last_text = ""
         for turn in talk.turns:
             if isinstance(turn, Prompt):
-                self._say("user", "input_text", turn.text, turn.ms)
+                self._add_message("user", turn.text, turn.ms)
             else:
-                self._answer(turn)
-        last = next(
-            (turn.text for turn in reversed(talk.turns) if isinstance(turn, Answer) and turn.text),
-            "",
-        )
-        complete = {"type": "task_complete", "turn_id": self._task, "last_agent_message": last}
+                self._add_answer(turn)
+                last_text = turn.text or last_text
+        complete = {
+            "type": "task_complete",
+            "turn_id": self._turn_id,
+            "last_agent_message": last_text,
+        }
         self._add(talk.ended, "event_msg", complete)
 
     def _add(self, ms: int, kind: str, payload: dict[str, Any]) -> None:
-        self.lines.append((ms, kind, payload))
+        ordinal = len(self.lines)
+        self.lines.append(
+            {"timestamp": iso(ms), "ordinal": ordinal, "type": kind, "payload": payload}
+        )
 
-    def _say(self, role: str, kind: str, text: str, ms: int) -> None:
-        content = [{"type": kind, "text": text}]
+    def _add_message(self, role: str, text: str, ms: int) -> None:
+        block_type = "input_text" if role == "user" else "output_text"
+        content = [{"type": block_type, "text": text}]
         self._add(ms, "response_item", {"type": "message", "role": role, "content": content})
-        shown: dict[str, Any] = {
-            "type": "AgentMessage",
-            "content": [{"type": "Text", "text": text}],
-        }
+        shown: dict[str, Any]
         if role == "user":
-            shown = {
-                "type": "UserMessage",
-                "content": [{"type": "text", "text": text, "text_elements": []}],
-            }
-        self._show(shown | {"id": f"item_{len(self.lines)}"}, ms)
+            block = {"type": "text", "text": text, "text_elements": []}
+            shown = {"type": "UserMessage", "content": [block]}
+        else:
+            shown = {"type": "AgentMessage", "content": [{"type": "Text", "text": text}]}
+        shown["id"] = f"item_{len(self.lines)}"
+        self._add_shown_item(shown, ms)
 
-    def _answer(self, turn: Answer) -> None:
+    def _add_answer(self, turn: Answer) -> None:
         if turn.text:
-            self._say("assistant", "output_text", turn.text, turn.ms)
+            self._add_message("assistant", turn.text, turn.ms)
         for call in turn.calls:
-            arguments = msgspec.json.encode(call.arguments).decode()
             item = {
                 "type": "function_call",
                 "name": call.tool,
-                "arguments": arguments,
+                "arguments": msgspec.json.encode(call.arguments).decode(),
                 "call_id": call.id,
             }
             self._add(call.ms, "response_item", item)
         for call in turn.calls:
-            if command := _command(call):
-                self._show(self._execution(call, command), call.ms)
+            command = _find_command(call)
+            if command:
+                self._add_shown_item(self._build_execution(call, command), call.ms)
             output = {"type": "function_call_output", "call_id": call.id, "output": call.output}
             self._add(call.ms, "response_item", output)
 
-    def _execution(self, call: Call, command: str) -> dict[str, Any]:
+    def _build_execution(self, call: Call, command: str) -> dict[str, Any]:
+        cwd = Path(self._cwd)
         return {
             "type": "CommandExecution",
             "id": call.id,
             "process_id": None,
             "command": ["/bin/bash", "-lc", command],
-            "cwd": Path(self._cwd).as_uri() if Path(self._cwd).is_absolute() else self._cwd,
+            "cwd": cwd.as_uri() if cwd.is_absolute() else self._cwd,
             "parsed_cmd": [{"type": "unknown", "cmd": command}],
             "source": "agent",
             "status": "failed" if call.failed else "completed",
@@ -124,20 +132,21 @@ class _Rollout:
             "duration": {"secs": 0, "nanos": 0},
         }
 
-    def _show(self, item: dict[str, Any], ms: int) -> None:
-        moments = {"started_at_ms": ms, "completed_at_ms": ms}
-        about = {
+    def _add_shown_item(self, item: dict[str, Any], ms: int) -> None:
+        event = {
             "type": "item_completed",
-            "thread_id": self._name,
-            "turn_id": self._task,
+            "thread_id": self._thread_id,
+            "turn_id": self._turn_id,
             "item": item,
+            "started_at_ms": ms,
+            "completed_at_ms": ms,
         }
-        self._add(ms, "event_msg", about | moments)
+        self._add(ms, "event_msg", event)
 
 
-def _command(call: Call) -> str | None:
-    """The shell command of a call, by whatever name its tool has it."""
-    found = call.arguments.get("command", call.arguments.get("cmd"))
-    if isinstance(found, list):
-        found = " ".join(map(str, found))
-    return found if isinstance(found, str) else None
+def _find_command(call: Call) -> str | None:
+    """Return the shell command of a call, under either of its usual names."""
+    command = call.arguments.get("command", call.arguments.get("cmd"))
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    return command if isinstance(command, str) else None

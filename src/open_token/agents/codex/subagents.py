@@ -1,4 +1,4 @@
-"""Subagents of a Codex thread: their spans, and their own rollouts told inside."""
+"""Subagents of a Codex thread: a span for each, with the events of its own rollout inside."""
 
 import re
 from collections import deque
@@ -7,138 +7,145 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
-from open_token.agents.codex.lines import Line, lines
+from open_token.agents.codex.records import Line, read_lines
 from open_token.agents.codex.thread import Thread
 from open_token.formats.shared.fields import as_text, get_dicts, parse_arguments, pick_fields
 from open_token.sources.source import Source
 
-_ID = re.compile(r"[0-9A-Za-z-]{8,64}")
-_DEEPEST = 8
+_THREAD_ID = re.compile(r"[0-9A-Za-z-]{8,64}")
+_MAX_DEPTH = 8
 _LOOKAHEAD = 64
 _RUNNING = ("pending_init", "pendingInit", "running", "interrupted")
 
 
-def spawned(
-    thread: Thread, line: Line, child_id: str | None, call_id: str | None, about: dict[str, Any]
+def _start_subagent(
+    thread: Thread, line: Line, child_id: str | None, call_id: str | None, facts: dict[str, Any]
 ) -> None:
-    """A subagent begins: a span, with all it did when its rollout lies in the same tree of
-    sessions."""
+    """Open the span of a subagent; add its events if its rollout is in the same folder tree."""
     draft = thread.draft
-    if child_id is None or child_id in thread.spans or child_id in thread.told:
+    if child_id is None or child_id in thread.spans or child_id in thread.known_threads:
         return
-    thread.told.add(child_id)
+    thread.known_threads.add(child_id)
     if draft.subagents == "none":
-        draft.note_omission("subagent", line.place, "a subagent and what it did")
+        draft.note_omission("subagent", line.position, "a subagent and what it did")
         return
-    source = (
-        _rollout_of(thread.source, child_id)
-        if draft.subagents == "inline" and thread.depth < _DEEPEST
-        else None
-    )
-    child = _child(thread, child_id, about, source)
-    if path := as_text(about.get("agent_path")):
-        thread.paths |= {path.rpartition("/")[0]: thread, path: child}
-    data = {"kind": "subagent", "thread_id": child_id, **about}
+    source = None
+    if draft.subagents == "inline" and thread.depth < _MAX_DEPTH:
+        source = _find_rollout(thread.source, child_id)
+    child = _build_child(thread, child_id, facts, source)
+    path = as_text(facts.get("agent_path"))
+    if path:
+        thread.paths[path.rpartition("/")[0]] = thread
+        thread.paths[path] = child
+    data = {"kind": "subagent", "thread_id": child_id, **facts}
     if thread.span:
         data["parent_span"] = thread.span
     if source is None:
         data["reference"] = child_id
-    child.span = draft.start_span(data, child.voices.assistant, ts=line.ts, call=call_id)
+    child.span = draft.start_span(data, child.actors.assistant, ts=line.ts, call=call_id)
     thread.spans[child_id] = child.span, draft.count - 1
     if source is not None:
-        thread.tell_child(child)
+        thread.read_child(child)
 
 
-def _child(thread: Thread, child_id: str, about: dict[str, Any], source: Source | None) -> Thread:
-    name = as_text(about.get("nickname")) or as_text(about.get("role")) or "subagent"
+def _build_child(
+    thread: Thread, child_id: str, facts: dict[str, Any], source: Source | None
+) -> Thread:
+    model = as_text(facts.get("model"))
+    if model is None and source is not None:
+        model = _find_model(source)
     return Thread(
         thread.draft,
         source or thread.source,
         depth=thread.depth + 1,
-        name=name,
+        name=as_text(facts.get("nickname")) or as_text(facts.get("role")) or "subagent",
         provider=thread.provider,
-        model=as_text(about.get("model")) or (_model_in(source) if source else None),
+        model=model,
         id=child_id,
-        user=thread.voices.assistant,
-        told=thread.told,
-        tell_child=thread.tell_child,
+        user=thread.actors.assistant,
+        known_threads=thread.known_threads,
+        read_child=thread.read_child,
         parent=thread.source,
         paths=thread.paths,
     )
 
 
-def _model_in(source: Source) -> str | None:
-    """The model of a rollout's first turns, so that its agent has it from the first; copied turns
-    stand before."""
+def _find_model(source: Source) -> str | None:
+    """Return the model of a subagent's first own turn; turns copied from its parent precede it."""
     for record in reversed(source.sample):
-        payload = (
-            record.get("payload")
-            if isinstance(record, dict) and record.get("type") == "turn_context"
-            else None
-        )
-        if isinstance(payload, dict) and (model := as_text(payload.get("model"))):
+        if not isinstance(record, dict) or record.get("type") != "turn_context":
+            continue
+        payload = record.get("payload")
+        model = as_text(payload.get("model")) if isinstance(payload, dict) else None
+        if model:
             return model
     return None
 
 
-def _rollout_of(source: Source, child_id: str) -> Source | None:
-    """The rollout whose name ends with the id: in the same folder, else on another day of the same
-    tree."""
-    if not _ID.fullmatch(child_id):
+def _find_rollout(source: Source, thread_id: str) -> Source | None:
+    """Return the rollout of a thread: in the same folder, else on another day of the same tree."""
+    if not _THREAD_ID.fullmatch(thread_id):
         return None
-    name = f"rollout-*{child_id}.jsonl"
+    name = f"rollout-*{thread_id}.jsonl"
     patterns = [name]
+    # Rollouts are stored by date: sessions/2026/01/31/rollout-*.jsonl.
     if source.path is not None and source.path.parent.name.isdecimal():
         patterns += [f"../*/{name}", f"../../*/*/{name}", f"../../../*/*/*/{name}"]
     for pattern in patterns:
-        if found := source.find_siblings(pattern):
-            return found[0]
+        matches = source.find_siblings(pattern)
+        if matches:
+            return matches[0]
     return None
 
 
-def own_lines(thread: Thread) -> Iterator[Line]:
-    """The lines of a rollout; a forked subagent's without the history it was given, which is told
-    already."""
+def read_own_lines(thread: Thread) -> Iterator[Line]:
+    """Yield the lines of a rollout, without history that was copied from the thread's parent."""
+    lines = read_lines(thread.source)
     if thread.parent is None:
-        return _with_base(thread, lines(thread.source), {thread.source.path})
-    return _without_copy(
-        thread, _named(lines(thread.source), f"subagent {thread.id} line"), lines(thread.parent)
-    )
+        return _insert_history(thread, lines, {thread.source.path})
+    labelled = _label_lines(lines, f"subagent {thread.id} line")
+    return _skip_copied_history(thread, labelled, read_lines(thread.parent))
 
 
-def _with_base(thread: Thread, own: Iterator[Line], known: set[Path | None]) -> Iterator[Line]:
-    """The lines of a fork after those of the thread it goes on with, which it only names
-    (history_base, 0.16x)."""
-    for line in own:
+def _insert_history(
+    thread: Thread, lines: Iterator[Line], known_paths: set[Path | None]
+) -> Iterator[Line]:
+    """Yield the lines of a fork with the history that it only refers to (history_base, 0.16x)."""
+    for line in lines:
         yield line
         base = line.payload.get("history_base")
         if line.kind == "session_meta" and isinstance(base, dict):
-            yield from _base(thread, line, base, known)
+            yield from _read_history(thread, line, base, known_paths)
 
 
-def _base(
-    thread: Thread, line: Line, base: dict[str, Any], known: set[Path | None]
+def _read_history(
+    thread: Thread, line: Line, base: dict[str, Any], known_paths: set[Path | None]
 ) -> Iterator[Line]:
-    name, end = as_text(base.get("thread_id")), base.get("end_ordinal_exclusive")
-    source = _rollout_of(thread.source, name) if name and type(end) is int else None
-    if source is None or source.path in known:
+    thread_id = as_text(base.get("thread_id"))
+    end = base.get("end_ordinal_exclusive")
+    source = None
+    if thread_id and type(end) is int:
+        source = _find_rollout(thread.source, thread_id)
+    if source is None or source.path in known_paths:
         thread.draft.note_omission(
-            "history-elsewhere",
-            line.place,
-            "what was said before the fork, which is not in this file",
+            "history-elsewhere", line.position, "history before the fork, which is in another file"
         )
         return
-    told = _with_base(thread, _named(lines(source), f"thread {name} line"), known | {source.path})
-    yield from takewhile(lambda other: other.record.get("ordinal", end) < end, told)
+    labelled = _label_lines(read_lines(source), f"thread {thread_id} line")
+    lines = _insert_history(thread, labelled, known_paths | {source.path})
+    yield from takewhile(lambda other: other.record.get("ordinal", end) < end, lines)
 
 
-def _named(found: Iterator[Line], where: str) -> Iterator[Line]:
-    for line in found:
-        line.where = where
+def _label_lines(lines: Iterator[Line], label: str) -> Iterator[Line]:
+    for line in lines:
+        line.label = label
         yield line
 
 
-def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line]) -> Iterator[Line]:
+def _skip_copied_history(
+    thread: Thread, child: Iterator[Line], parent: Iterator[Line]
+) -> Iterator[Line]:
+    """Yield the lines of a subagent; a forked one begins with a copy of its parent's history."""
     first = next(child, None)
     if first is None:
         return
@@ -146,97 +153,96 @@ def _without_copy(thread: Thread, child: Iterator[Line], parent: Iterator[Line])
     if not first.payload.get("forked_from_id"):
         yield from child
         return
-    held: list[Line] = []
-    """Lines that differ and may still stand among copied ones: a state is written anew with each
-    copy (0.16x)."""
-    turns: set[str] = set()
-    ahead: deque[Line] = deque()
+    # Lines that differ from the parent's, but may still be followed by copied ones: a state is
+    # written anew with each copy (0.16x).
+    pending: list[Line] = []
+    copied_turns: set[str] = set()
+    lookahead: deque[Line] = deque()
     for line in child:
         turn = as_text(line.payload.get("turn_id"))
-        if turn in turns or _is_next(line, ahead, parent):
-            turns |= {turn} if turn else set()
-            for copied in (*held, line):
+        if turn in copied_turns or _is_copied(line, lookahead, parent):
+            if turn:
+                copied_turns.add(turn)
+            for copied in (*pending, line):
                 thread.draft.note_omission(
-                    "copied-history", copied.place, "history that a subagent was given as a copy"
+                    "copied-history", copied.position, "history copied from the parent thread"
                 )
-            held = []
+            pending = []
             continue
-        held.append(line)
+        pending.append(line)
         if line.kind == "response_item":
             break
-    yield from held
+    yield from pending
     yield from child
 
 
-def _is_next(line: Line, ahead: deque[Line], parent: Iterator[Line]) -> bool:
-    """Whether a line is among the next ones of the parent; those before it are passed over, all
-    before a meta."""
+def _is_copied(line: Line, lookahead: deque[Line], parent: Iterator[Line]) -> bool:
+    """Return whether a line is among the next ones of the parent, and skip those before it.
+
+    For a session_meta all lines of the parent are searched.
+    """
     if line.kind == "session_meta":
-        ahead.clear()
+        lookahead.clear()
         return any(line.kind == other.kind and line.payload == other.payload for other in parent)
-    ahead.extend(islice(parent, _LOOKAHEAD - len(ahead)))
-    for place, other in enumerate(ahead):
+    lookahead.extend(islice(parent, _LOOKAHEAD - len(lookahead)))
+    for index, other in enumerate(lookahead):
         if line.kind == other.kind and line.payload == other.payload:
-            for _ in range(place + 1):
-                ahead.popleft()
+            for _ in range(index + 1):
+                lookahead.popleft()
             return True
     return False
 
 
-def spawn_call(thread: Thread, call_id: str, item: dict[str, Any]) -> None:
-    """A call that sends a subagent: what it asks for, until the output names the thread."""
+def add_spawn_call(thread: Thread, call_id: str, item: dict[str, Any]) -> None:
+    """Remember the arguments of a spawn_agent call until its output names the thread."""
     given = parse_arguments(item.get("arguments"))
     if isinstance(given, dict):
-        prompt = given.get("message", given.get("prompt"))
-        thread.spawns[call_id] = _about(
-            prompt, given.get("agent_type"), None, given.get("model"), given.get("reasoning_effort")
+        thread.spawns[call_id] = _drop_missing(
+            spawn_reason=given.get("message", given.get("prompt")),
+            role=given.get("agent_type"),
+            model=given.get("model"),
+            reasoning_effort=given.get("reasoning_effort"),
         )
 
 
-def spawn_output(thread: Thread, line: Line, call_id: str) -> None:
-    """The output of such a call."""
-    about = thread.spawns.pop(call_id)
-    answer = parse_arguments(line.payload.get("output"))
-    if isinstance(answer, dict):
-        about |= pick_fields(answer, "nickname")
-        spawned(thread, line, as_text(answer.get("agent_id")), call_id, about)
+def read_spawn_output(thread: Thread, line: Line, call_id: str) -> None:
+    """Read the output of a spawn_agent call."""
+    facts = thread.spawns.pop(call_id)
+    output = parse_arguments(line.payload.get("output"))
+    if isinstance(output, dict):
+        facts |= pick_fields(output, "nickname")
+        _start_subagent(thread, line, as_text(output.get("agent_id")), call_id, facts)
 
 
-def spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """collab_agent_spawn_end."""
-    about = _about(
-        event.get("prompt"),
-        event.get("new_agent_role"),
-        event.get("new_agent_nickname"),
-        event.get("model"),
-        event.get("reasoning_effort"),
+def read_spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read collab_agent_spawn_end."""
+    facts = _drop_missing(
+        spawn_reason=event.get("prompt"),
+        role=event.get("new_agent_role"),
+        nickname=event.get("new_agent_nickname"),
+        model=event.get("model"),
+        reasoning_effort=event.get("reasoning_effort"),
     )
-    spawned(thread, line, as_text(event.get("new_thread_id")), as_text(event.get("call_id")), about)
+    child_id = as_text(event.get("new_thread_id"))
+    _start_subagent(thread, line, child_id, as_text(event.get("call_id")), facts)
 
 
-def _about(prompt: Any, role: Any, nickname: Any, model: Any, effort: Any) -> dict[str, Any]:
-    said = {
-        "spawn_reason": prompt,
-        "role": role,
-        "nickname": nickname,
-        "model": model,
-        "reasoning_effort": effort,
-    }
-    return {name: value for name, value in said.items() if value is not None}
+def _drop_missing(**facts: Any) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
-def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """sub_agent_activity of the second multi-agent version: a subagent begins, is written to, or is
-    stopped."""
-    child_id, kind = as_text(event.get("agent_thread_id")), as_text(event.get("kind"))
+def read_activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read sub_agent_activity of the second multi-agent version: start, message or stop."""
+    child_id = as_text(event.get("agent_thread_id"))
+    kind = as_text(event.get("kind"))
     if kind == "started":
         call_id = as_text(event.get("event_id")) or as_text(event.get("id"))
-        about = pick_fields(event, "agent_path", "model", "reasoning_effort")
-        spawned(thread, line, child_id, call_id, about)
+        facts = pick_fields(event, "agent_path", "model", "reasoning_effort")
+        _start_subagent(thread, line, child_id, call_id, facts)
     elif kind == "completed":
-        _close(thread, line, child_id, kind)
+        _end_subagent(thread, line, child_id, kind)
     else:
-        thread.note(
+        thread.annotate(
             line,
             "subagent_activity",
             thread_id=child_id,
@@ -245,64 +251,66 @@ def activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:
         )
 
 
-def collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """The item CollabAgentToolCall, which says in one form what the older events of agents say."""
-    call_id, receivers = as_text(event.get("id")), event.get("receiver_thread_ids")
-    if event.get("tool") == "spawn_agent":
+def read_collaboration(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read the item CollabAgentToolCall, which replaces the collab_* events."""
+    call_id = as_text(event.get("id"))
+    tool = event.get("tool")
+    if tool == "spawn_agent":
         agent = next(iter(get_dicts(event, "receiver_agents")), {})
-        about = {"spawn_reason": event.get("prompt"), "role": agent.get("agent_role")}
-        about |= {"nickname": agent.get("agent_nickname")} | pick_fields(
-            event, "model", "reasoning_effort"
+        facts = _drop_missing(
+            spawn_reason=event.get("prompt"),
+            role=agent.get("agent_role"),
+            nickname=agent.get("agent_nickname"),
+            **pick_fields(event, "model", "reasoning_effort"),
         )
+        receivers = event.get("receiver_thread_ids")
         child_id = as_text(receivers[0]) if isinstance(receivers, list) and receivers else None
-        spawned(thread, line, child_id, call_id, pick_fields(about, *about))
-    elif event.get("tool") == "send_input":
-        interaction(thread, line, {**event, "call_id": call_id})
+        _start_subagent(thread, line, child_id, call_id, facts)
+    elif tool == "send_input":
+        read_interaction_end(thread, line, {**event, "call_id": call_id})
     else:
-        waited(thread, line, {"statuses": event.get("agents_states")})
+        read_waiting_end(thread, line, {"statuses": event.get("agents_states")})
 
 
-def waited(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """collab_waiting_end: those that have finished."""
+def read_waiting_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read collab_waiting_end: the subagents that have finished."""
     entries = event.get("agent_statuses")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and "thread_id" in entry:
-            _close(thread, line, as_text(entry.get("thread_id")), entry.get("status"))
+            _end_subagent(thread, line, as_text(entry.get("thread_id")), entry.get("status"))
         else:
-            thread.draft.note_omission("unknown-record", line.place, "a status of no agent")
+            thread.draft.note_omission("unknown-record", line.position, "status without an agent")
     statuses = event.get("statuses")
-    for child_id, status in statuses.items() if isinstance(statuses, dict) else ():
-        _close(thread, line, child_id, status)
+    if isinstance(statuses, dict):
+        for child_id, status in statuses.items():
+            _end_subagent(thread, line, child_id, status)
 
 
-def closed(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """collab_close_end."""
+def read_close_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read collab_close_end; a subagent that was still running is shut down."""
     status = event.get("status")
-    _close(
-        thread,
-        line,
-        as_text(event.get("receiver_thread_id")),
-        "shutdown" if status in _RUNNING else status,
-    )
+    if status in _RUNNING:
+        status = "shutdown"
+    _end_subagent(thread, line, as_text(event.get("receiver_thread_id")), status)
 
 
-def interaction(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """collab_agent_interaction_end: a message to a subagent; told where no call holds it."""
+def read_interaction_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
+    """Read collab_agent_interaction_end: a message to a subagent, unless a call holds it."""
     if as_text(event.get("call_id")) in thread.calls:
         return
     data = pick_fields(event, "prompt", "status", "receiver_thread_id")
-    thread.note(line, "subagent_message", **data)
+    thread.annotate(line, "subagent_message", **data)
 
 
-def _close(thread: Thread, line: Line, child_id: str | None, status: Any) -> None:
+def _end_subagent(thread: Thread, line: Line, child_id: str | None, status: Any) -> None:
     if child_id not in thread.spans or status is None or status in _RUNNING:
         return
-    name, result = (
-        next(iter(status.items()), (None, None)) if isinstance(status, dict) else (status, None)
-    )
-    data = {"status": name, "result": result}
-    known = {key: value for key, value in data.items() if value is not None}
-    span_id, place = thread.spans.pop(str(child_id))
-    first = thread.draft.count
-    thread.draft.end_span(span_id, known, ts=line.ts)
-    thread.turns.belong(place, first)
+    data = {"status": status}
+    if isinstance(status, dict):
+        # A Rust enum with a value: {"completed": "the final message"}.
+        name, result = next(iter(status.items()), (None, None))
+        data = _drop_missing(status=name, result=result)
+    span_id, start = thread.spans.pop(str(child_id))
+    position = thread.draft.count
+    thread.draft.end_span(span_id, data, ts=line.ts)
+    thread.turns.assign(start, position)

@@ -1,24 +1,23 @@
-"""What is known of a Codex thread while its rollout is told: who speaks, which calls are open,
-which spans."""
+"""The state of a Codex thread while its rollout is read: actors, calls, turns and token usage."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
-from open_token.agents.codex.lines import Line
+from open_token.agents.codex.records import Line
 from open_token.builder.draft import Draft
 from open_token.formats.shared.responses_content import parse_usage
 from open_token.formats.shared.responses_items import ItemActors
 from open_token.model.document import Event, Usage, Visibility
 from open_token.sources.source import Source
 
-_REMEMBERED = 256
+_MAX_RESULTS = 256
 
 
 @dataclass
-class End:
-    """What an event says of the end of a call, until its output comes."""
+class CallEnd:
+    """What an event says about the end of a call."""
 
     call_id: str | None
     tool: str
@@ -26,6 +25,13 @@ class End:
     output: Any
     facts: dict[str, Any]
     ts: str | None
+
+
+class CallEvent(NamedTuple):
+    """A call in the draft: its tool and the position of its event."""
+
+    tool: str
+    position: int
 
 
 @dataclass
@@ -41,114 +47,116 @@ class Thread:
     model: str | None = None
     id: str | None = None
     user: str | None = None
-    """The actor who speaks as user, when it is not a person."""
-    told: set[str] = field(default_factory=set)
-    """The ids of all threads told so far, shared with subagents."""
-    tell_child: Callable[["Thread"], None] = lambda child: None
-    """How a subagent's own rollout is told."""
+    """The actor of user messages, if it is not a person."""
+    known_threads: set[str] = field(default_factory=set)
+    """The ids of all threads read so far, shared with subagents."""
+    read_child: Callable[["Thread"], None] = lambda child: None
+    """Reads the rollout of a subagent."""
     parent: Source | None = None
-    """The rollout of the thread that sent this one."""
+    """The rollout of the thread that started this one."""
     paths: dict[str, "Thread"] = field(default_factory=dict)
-    """The threads by the names that agents call each other, shared with subagents."""
+    """Threads by the paths with which agents address each other, shared with subagents."""
 
     def __post_init__(self) -> None:
-        self.spending = Spending(self.draft)
+        self.usage = UsageTracker(self.draft)
         self.turns = Turns(self.draft)
-        self.calls: dict[str, tuple[str, int]] = {}
-        """The tool of each call told, and the place of its event."""
-        self._made: list[str] = []
-        """The calls that were not taken back with their turn, in order."""
+        self.calls: dict[str, CallEvent] = {}
+        self._active_calls: list[str] = []
+        """The calls that were not rolled back with their turn, in order."""
         self.spawns: dict[str, dict[str, Any]] = {}
-        """Arguments of calls that send a subagent, until their output names it."""
-        self.ends: dict[str, End] = {}
+        """Arguments of calls that start a subagent, until their output names its thread."""
+        self.ends: dict[str, CallEnd] = {}
         """Ends of calls whose output has not come yet."""
         self.results: dict[str, Event] = {}
+        """The latest results, as parents for facts that come after them."""
         self.spans: dict[str, tuple[str, int]] = {}
-        """The open spans of subagents by thread id, and where they begin."""
-        self.abandoned: set[str] = set()
-        """Calls of turns that were taken back; a result that comes later has nowhere to stand."""
+        """The open spans of subagents by thread id, with the positions of their start."""
+        self.abandoned_calls: set[str] = set()
+        """Open calls of turns that were rolled back: a later result is left out."""
         self.has_meta = False
         self.settings: dict[str, Any] = {}
-        """What was last told of the turns' settings."""
+        """The settings of the last turn."""
         self.instructions: str | None = None
-        self.answers = 0
-        self.just_compacted = False
-        self._voices: ItemActors | None = None
+        self.answer_count = 0
+        self.was_just_compacted = False
+        self._actors: ItemActors | None = None
 
     @property
-    def voices(self) -> ItemActors:
-        if self._voices is None:
-            # A subagent is told apart from others of its name by its thread.
-            instance = self.id if self.depth else None
-            self._voices = ItemActors(
+    def actors(self) -> ItemActors:
+        """The participants of this thread."""
+        if self._actors is None:
+            self._actors = ItemActors(
                 self.draft,
                 name=self.name,
                 provider=self.provider,
                 model=self.model,
-                instance_id=instance,
+                # Subagents with the same name differ by their threads.
+                instance_id=self.id if self.depth else None,
                 user=self.user,
             )
-        return self._voices
+        return self._actors
 
-    def speaks_as(self, *, model: str | None = None, provider: str | None = None) -> None:
-        """From now on another model speaks."""
-        self.model, self.provider = model or self.model, provider or self.provider
-        self._voices = None
+    def set_model(self, *, model: str | None = None, provider: str | None = None) -> None:
+        """Switch to another model or provider."""
+        self.model = model or self.model
+        self.provider = provider or self.provider
+        self._actors = None
 
-    def note(self, line: Line, kind: str, parent: Event | None = None, **data: Any) -> None:
-        """A fact beside the talk, without what is not known."""
+    @property
+    def visibility(self) -> Visibility:
+        """The visibility of messages: a subagent's conversation with its starter is internal."""
+        return "internal" if self.depth else "public"
+
+    def annotate(self, line: Line, kind: str, parent: Event | None = None, **data: Any) -> None:
+        """Add an annotation with those of the data that are not None."""
         known = {name: value for name, value in data.items() if value is not None}
         self.draft.add_annotation(
             {"kind": kind, **known}, ts=line.ts, span=self.span, parent=parent
         )
 
     def begin_turn(self, line: Line) -> None:
-        """The user speaks: calls of the turn before get no result any more."""
-        self.unanswered()
-        self.spending.turn(line.ts, self.span)
+        """Begin a turn: open calls of the one before get no output any more."""
+        self.close_unanswered_calls()
+        self.usage.end_turn(line.ts, self.span)
         self.turns.begin()
 
-    def take_back(self, count: int, line: Line) -> None:
-        """Turns are taken back: nothing may refer to them any more."""
-        self.unanswered()
-        self.spending.turn(line.ts, self.span)
+    def roll_back(self, count: int, line: Line) -> None:
+        """Abandon the last turns: nothing may refer to them any more."""
+        self.close_unanswered_calls()
+        self.usage.end_turn(line.ts, self.span)
         self.results.clear()
-        first = self.turns.take_back(count, self.voices.assistant)
-        if self.draft.branches != "all":
-            while self._made and self.calls[self._made[-1]][1] >= first:
-                if self.draft.is_call_open(call_id := self._made.pop()):
-                    self.abandoned.add(call_id)
+        first = self.turns.roll_back(count, self.actors.assistant)
+        # With all branches the turns stay in the draft, and so do their calls.
+        if self.draft.branches == "all":
+            return
+        while self._active_calls and self.calls[self._active_calls[-1]].position >= first:
+            call_id = self._active_calls.pop()
+            if self.draft.is_call_open(call_id):
+                self.abandoned_calls.add(call_id)
 
-    @property
-    def visibility(self) -> Visibility:
-        """Who may see what is said here: what a subagent and its starter say to each other is
-        internal."""
-        return "internal" if self.depth else "public"
+    def add_call(self, call_id: str, tool: str, position: int) -> None:
+        """Remember a call and the position of its event."""
+        self.calls[call_id] = CallEvent(tool, position)
+        self._active_calls.append(call_id)
 
-    def called(self, call_id: str, tool: str, place: int) -> None:
-        """A call whose event stands at a place."""
-        self.calls[call_id] = tool, place
-        self._made.append(call_id)
-
-    def remember(self, call_id: str, result_id: str) -> None:
-        """Facts about a result may come after it; they need no more of it than its id and its
-        tool."""
-        actor = self.draft.get_actor(
-            "tool", self.calls[call_id][0] if call_id in self.calls else "tool"
-        )
-        self.results[call_id] = {"id": result_id, "actor_id": actor}
-        if len(self.results) > _REMEMBERED:
+    def add_result(self, call_id: str, event_id: str) -> None:
+        """Remember a result: facts about it may follow, and need its id and its actor."""
+        tool = self.calls[call_id].tool if call_id in self.calls else "tool"
+        actor = self.draft.get_actor("tool", tool)
+        self.results[call_id] = {"id": event_id, "actor_id": actor}
+        if len(self.results) > _MAX_RESULTS:
             del self.results[next(iter(self.results))]
 
-    def unanswered(self) -> None:
-        """Calls whose output never came, but whose end an event told: that is their result."""
+    def close_unanswered_calls(self) -> None:
+        """Add results for calls without an output whose end an event reported."""
         for call_id, end in self.ends.items():
-            if end.output is not None and self.draft.is_call_open(call_id):
-                first = self.draft.count
-                self.draft.add_tool_result(
-                    call_id, end.output, ts=end.ts, span=self.span, facts=end.facts
-                )
-                self.turns.belong(self.calls[call_id][1], first)
+            if end.output is None or not self.draft.is_call_open(call_id):
+                continue
+            position = self.draft.count
+            self.draft.add_tool_result(
+                call_id, end.output, ts=end.ts, span=self.span, facts=end.facts
+            )
+            self.turns.assign(self.calls[call_id].position, position)
         self.ends.clear()
 
 
@@ -159,79 +167,94 @@ class Turns:
         self._draft = draft
         self._starts: list[int] = []
         self._late: list[tuple[int, int, int]] = []
-        self._gone: list[tuple[int, int]] = []
-        """What was taken back, in order."""
-        self._kept: list[tuple[int, int, int]] = []
-        """A heap, latest turn first: what belongs to an earlier turn, and so stayed in what was
-        taken back."""
+        """Events of an earlier turn: position of their origin, start and stop."""
+        self._dropped: list[tuple[int, int]] = []
+        """What was rolled back, in order."""
+        self._retained: list[tuple[int, int, int]] = []
+        """A heap, latest turn first, of late events that a rollback left in place."""
 
     def begin(self) -> None:
-        """A turn begins with the next event."""
+        """Begin a turn with the next event."""
         self._starts.append(self._draft.count)
 
-    def belong(self, origin: int, first: int) -> None:
-        """The events from place `first` on belong to the one at `origin`: a result to its call, an
-        end to its span."""
-        if self._starts and origin < self._starts[-1]:
-            self._late.append((origin, first, self._draft.count))
+    def assign(self, origin: int, start: int) -> None:
+        """Assign the events from `start` on to the turn of an origin.
 
-    def take_back(self, count: int, actor: str) -> int:
-        """The last turns are left as a branch; tells where they began. What belongs to earlier
-        turns stays."""
-        left = self._starts[-count:]
+        A result belongs to its call, the end of a span to its start.
+        """
+        if self._starts and origin < self._starts[-1]:
+            self._late.append((origin, start, self._draft.count))
+
+    def roll_back(self, count: int, actor: str) -> int:
+        """Abandon the last turns and return where they began.
+
+        Events in them that belong to earlier turns stay.
+        """
+        starts = self._starts[-count:]
         del self._starts[-count:]
         end = self._draft.count
-        if not left:
+        if not starts:
             return end
-        first = left[0]
-        data = {"kind": "abandoned_branch", "reason": "thread_rolled_back", "turns": len(left)}
-        parts = [(first, end)] if self._draft.branches == "all" else self._left(first, end)
-        for start, stop in parts:
-            self._draft.drop_branch(start, stop, data, actor)
+        first = starts[0]
+        data = {"kind": "abandoned_branch", "reason": "thread_rolled_back", "turns": len(starts)}
+        if self._draft.branches == "all":
+            self._draft.drop_branch(first, end, data, actor)
+        else:
+            for start, stop in self._find_dropped(first, end):
+                self._draft.drop_branch(start, stop, data, actor)
         return first
 
-    def _left(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """What goes with the turns from a place on and has not gone yet; each part is looked at
-        once, however often."""
-        while self._kept and -self._kept[0][0] >= first:
-            _, start, stop = heappop(self._kept)
+    def _find_dropped(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield what goes with the turns from `first` on and has not gone yet.
+
+        Each part is looked at once, however often turns are rolled back.
+        """
+        while self._retained and -self._retained[0][0] >= first:
+            _, start, stop = heappop(self._retained)
             yield start, stop
-        settled: list[tuple[int, int]] = []
+        excluded: list[tuple[int, int]] = []
         while self._late and self._late[-1][1] >= first:
             origin, start, stop = self._late.pop()
             if origin < first:
-                heappush(self._kept, (-origin, start, stop))
-                settled.append((start, stop))
-        while self._gone and self._gone[-1][0] >= first:
-            settled.append(self._gone.pop())
-        self._gone.append((first, end))
-        for start, stop in sorted(settled):
+                heappush(self._retained, (-origin, start, stop))
+                excluded.append((start, stop))
+        while self._dropped and self._dropped[-1][0] >= first:
+            excluded.append(self._dropped.pop())
+        self._dropped.append((first, end))
+        for start, stop in sorted(excluded):
             yield first, start
             first = stop
         yield first, end
 
 
-class Spending:
-    """Joins counts and events, whichever comes first: before 0.50 the count stood before the items
-    of its request."""
+class UsageTracker:
+    """Assigns token counts to events of the model, whichever comes first.
+
+    Before 0.50 the count of a request was written before its items, since then after them.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._total: Any = None
         self._early: Usage | None = None
+        """A count that came before the items of its request."""
         self._recorded: Usage | None = None
-        """What the last answer cost, as long as no count has told it."""
-        self._spoken: str | None = None
-        self._is_answered = False
+        """The usage of the last answer, until a count repeats it."""
+        self._event_id: str | None = None
+        """The event of the model that gets the next count."""
+        self._has_result = False
 
-    def spoke(self, event_id: str, is_thought: bool = False) -> None:
-        """The model spoke in this event. A thought is the last choice: an export may leave it out
-        with its count."""
-        if not is_thought or self._spoken is None or self._is_answered:
-            self._spoken, self._is_answered = event_id, False
+    def add_output(self, event_id: str, is_reasoning: bool = False) -> None:
+        """Remember an event of the model.
 
-    def counted(self, info: Any, ts: str | None, span: str | None) -> None:
-        """A count came; the same totals told again count nothing."""
+        Reasoning is the last choice: an export may omit it together with its count.
+        """
+        if not is_reasoning or self._event_id is None or self._has_result:
+            self._event_id = event_id
+            self._has_result = False
+
+    def add_count(self, info: Any, ts: str | None, span: str | None) -> None:
+        """Add a token_count; one that repeats the same totals counts nothing."""
         if not isinstance(info, dict):
             return
         self._recorded = None
@@ -239,53 +262,49 @@ class Spending:
         if total == self._total:
             return
         self._total = total
-        made = parse_usage(info.get("last_token_usage")) or _oldest(info)
-        if not made or not any(made.values()):
+        counted = parse_usage(info.get("last_token_usage")) or _parse_oldest_counts(info)
+        if not counted or not any(counted.values()):
             return
-        self.settle(ts, span)
-        if self._spoken:
-            self._give(made)
+        self.flush(ts, span)
+        if self._event_id:
+            self._set_usage(counted)
         else:
-            self._early = made
+            self._early = counted
 
-    def recorded(self, counts: Any) -> None:
-        """What one answer cost (token_usage_record, 0.16x), told before its calls are done; the
-        count comes after."""
+    def add_record(self, counts: Any) -> None:
+        """Add the usage of one answer (token_usage_record, 0.16x), which precedes its count."""
         self._recorded = parse_usage(counts)
 
-    def settle(self, ts: str | None, span: str | None) -> None:
-        """A request is over: a count that came early goes to what was said since, or stands
-        alone."""
-        if self._early and self._spoken:
-            self._give(self._early)
+    def flush(self, ts: str | None, span: str | None) -> None:
+        """End a request: an early count goes to its output, else into an annotation."""
+        if self._early and self._event_id:
+            self._set_usage(self._early)
         elif self._early:
-            self._draft.add_annotation(
-                {"kind": "request_usage"}, ts=ts, span=span, usage=self._early
-            )
+            data = {"kind": "request_usage"}
+            self._draft.add_annotation(data, ts=ts, span=span, usage=self._early)
         self._early = None
 
-    def answered(self, ts: str | None, span: str | None) -> None:
-        """A result came: what the model said for it was said before."""
-        self._is_answered = True
-        if self._early and self._spoken:
-            self.settle(ts, span)
+    def add_result(self, ts: str | None, span: str | None) -> None:
+        """Note that a result came: the output of its request is complete."""
+        self._has_result = True
+        if self._early and self._event_id:
+            self.flush(ts, span)
 
-    def turn(self, ts: str | None, span: str | None) -> None:
-        """Someone else speaks, or nobody more: what the model said before is not counted any
-        more."""
-        self.settle(ts, span)
-        if self._recorded and self._spoken:
-            self._give(self._recorded)
+    def end_turn(self, ts: str | None, span: str | None) -> None:
+        """End the turn: later counts belong to later output."""
+        self.flush(ts, span)
+        if self._recorded and self._event_id:
+            self._set_usage(self._recorded)
         self._recorded = None
-        self._spoken = None
+        self._event_id = None
 
-    def _give(self, made: Usage) -> None:
-        self._draft.set_usage(str(self._spoken), made)
-        self._spoken = None
+    def _set_usage(self, counted: Usage) -> None:
+        self._draft.set_usage(str(self._event_id), counted)
+        self._event_id = None
 
 
-def _oldest(info: dict[str, Any]) -> Usage | None:
-    """The two counts of the first versions."""
+def _parse_oldest_counts(info: dict[str, Any]) -> Usage | None:
+    """Return the two counts of the first versions."""
     return parse_usage(
         {"input_tokens": info.get("prompt"), "output_tokens": info.get("completion")}
     )

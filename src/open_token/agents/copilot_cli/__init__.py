@@ -1,14 +1,17 @@
-"""GitHub Copilot CLI: the event log of a session, in a folder of its own or, before that, a file
-alone."""
+"""GitHub Copilot CLI: the event log of a session, in its own folder or, formerly, a single file."""
 
 from open_token.formats.definition import Agent, Hooks, Replay, Skill
 
 AGENT = Agent(
     name="copilot_cli",
     title="GitHub Copilot CLI",
-    checked="1.0.34 and 1.0.102 in full; shapes of 0.0.420 to 1.0.102",
-    includes="Talk, system prompts, thoughts, tool calls with results, subagents, compactions, changes of model and mode, what was sent to the model in place of what was typed, usage, cost in requests.",
-    omits="Detailed views of results, hooks, telemetry and other bookkeeping, all only with native=full.",
+    checked="versions 1.0.34 and 1.0.102 in full, record shapes of 0.0.420 to 1.0.102",
+    includes=(
+        "messages, system prompts, reasoning, tool calls with results, subagents, compactions, "
+        "model and mode changes, prompts as sent where they differ from what was typed, usage, "
+        "cost in requests"
+    ),
+    omits="detailed views of results, hooks, telemetry and other bookkeeping",
     signatures=(b'"parentId"',),
     containers=("folder",),
     places=(

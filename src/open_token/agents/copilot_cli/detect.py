@@ -1,5 +1,4 @@
-"""GitHub Copilot CLI: the event log of a session, in a folder of its own or, before that, a file
-alone."""
+"""Recognize event logs of GitHub Copilot CLI, and read the facts that a listing shows of them."""
 
 import re
 from typing import Any
@@ -7,61 +6,56 @@ from typing import Any
 from open_token.sources.source import Source
 
 LOG_FILE = "events.jsonl"
-_EVENT = re.compile(
+_EVENT_TYPE = re.compile(
     r"(session|user|assistant|tool|system|subagent|hook|skill|permission)\.[a-z_.]+|abort"
 )
+_PREVIEW_LENGTH = 400
 
 
 def sniff(source: Source) -> bool:
-    """A chain of events, each with its data; or the folder that holds their log."""
+    """Return whether it is a chain of events with data, or a folder with such a log."""
     if source.shape == "folder":
         return any(sniff(log) for log in source.find_files(LOG_FILE))
-    records = [record for record in source.sample if isinstance(record, dict)]
-    return source.shape != "document" and any(_is_event(record) for record in records)
+    if source.shape == "document":
+        return False
+    return any(_is_event(record) for record in source.sample)
 
 
-def _is_event(record: dict[str, Any]) -> bool:
+def _is_event(record: Any) -> bool:
+    if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
+        return False
     kind = record.get("type")
-    if (
-        not isinstance(kind, str)
-        or not _EVENT.fullmatch(kind)
-        or not isinstance(record.get("data"), dict)
-    ):
+    if not isinstance(kind, str) or not _EVENT_TYPE.fullmatch(kind):
         return False
     return "parentId" in record and "id" in record and "timestamp" in record
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, the first words
-    typed."""
-    told: dict[str, str] = {}
+    """Return id, cwd and first words of a session, as far as its first records say."""
+    facts: dict[str, str] = {}
     for record in records:
         data = record.get("data") if isinstance(record, dict) else None
         if not isinstance(data, dict):
             continue
-        if record.get("type") == "session.start":
+        kind = record.get("type")
+        if kind == "session.start":
             context = data.get("context")
             cwd = context.get("cwd") if isinstance(context, dict) else None
-            facts = {"id": data.get("sessionId"), "cwd": cwd}
-            told |= {
-                name: value for name, value in facts.items() if isinstance(value, str) and value
-            }
-        elif (
-            record.get("type") == "user.message"
-            and isinstance(words := data.get("content"), str)
-            and words
-        ):
-            told.setdefault("title", words[:400])
-    return told
+            for name, value in (("id", data.get("sessionId")), ("cwd", cwd)):
+                if isinstance(value, str) and value:
+                    facts[name] = value
+        elif kind == "user.message":
+            text = data.get("content")
+            if isinstance(text, str) and text:
+                facts.setdefault("title", text[:_PREVIEW_LENGTH])
+    return facts
 
 
 def peek_tail(records: list[Any]) -> dict[str, str]:
-    """What the last records tell: a title that was given later."""
-    renamed = [
-        record
-        for record in records
-        if isinstance(record, dict) and record.get("type") == "session.title_changed"
-    ]
-    data = renamed[-1].get("data") if renamed else None
-    title = data.get("title") if isinstance(data, dict) else None
+    """Return the last title that the session was given."""
+    title = None
+    for record in records:
+        if isinstance(record, dict) and record.get("type") == "session.title_changed":
+            data = record.get("data")
+            title = data.get("title") if isinstance(data, dict) else None
     return {"title": title} if isinstance(title, str) and title else {}

@@ -1,4 +1,4 @@
-"""Sessions of GitHub Copilot CLI: a folder each, with one event a line, chained by parentId."""
+"""Write a session of GitHub Copilot CLI: a folder with one event a line, chained by parentId."""
 
 from pathlib import Path
 from typing import Any
@@ -13,61 +13,80 @@ SEEN = "1.0.102"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Its reader is strict: every event has an id, a time and a parent."""
-    name = made_uuid(talk, "copilot-cli", scene.cwd, scene.copy)
+    """Build the session folder.
+
+    Copilot's own reader is strict: every event needs an id, a time and a parent.
+    """
+    session_id = made_uuid(talk, "copilot-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("COPILOT_HOME") or scene.home / ".copilot")
-    folder = root / "session-state" / name
-    lines = b"".join(msgspec.json.encode(event) + b"\n" for event in _events(talk, name, scene.cwd))
+    folder = root / "session-state" / session_id
+    events = _build_events(talk, session_id, scene.cwd)
     files = {
-        folder / "events.jsonl": lines,
-        folder / "workspace.yaml": _workspace(talk, name, scene.cwd),
+        folder / "events.jsonl": b"".join(msgspec.json.encode(event) + b"\n" for event in events),
+        folder / "workspace.yaml": _build_workspace(talk, session_id, scene.cwd),
     }
-    return Session(name, files, [["copilot", f"--resume={name}"]], [])
+    return Session(session_id, files, [["copilot", f"--resume={session_id}"]], [])
 
 
-def _workspace(talk: Talk, name: str, cwd: str) -> bytes:
+def _build_workspace(talk: Talk, session_id: str, cwd: str) -> bytes:
     facts: dict[str, Any] = {
-        "id": name,
+        "id": session_id,
         "cwd": cwd,
         "name": talk.title,
         "user_named": False,
         "summary_count": 0,
+        "created_at": iso(talk.began),
+        "updated_at": iso(talk.ended),
     }
-    facts |= {"created_at": iso(talk.began), "updated_at": iso(talk.ended)}
-    # What is JSON on one line is YAML, too.
-    return b"".join(
+    # JSON on one line is also YAML.
+    lines = (
         f"{key}: ".encode() + msgspec.json.encode(value) + b"\n" for key, value in facts.items()
     )
+    return b"".join(lines)
 
 
-def _events(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _build_events(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = []
 
     def add(kind: str, data: dict[str, Any], ms: int) -> None:
-        about = {"id": made_uuid(talk, name, len(made)), "timestamp": iso(ms)}
-        made.append(
-            {"type": kind, "data": data, **about, "parentId": made[-1]["id"] if made else None}
+        events.append(
+            {
+                "type": kind,
+                "data": data,
+                "id": made_uuid(talk, session_id, len(events)),
+                "timestamp": iso(ms),
+                "parentId": events[-1]["id"] if events else None,
+            }
         )
 
-    start = {"sessionId": name, "version": 1, "producer": "copilot-agent", "copilotVersion": SEEN}
-    add(
-        "session.start", start | {"startTime": iso(talk.began), "context": {"cwd": cwd}}, talk.began
-    )
+    start = {
+        "sessionId": session_id,
+        "version": 1,
+        "producer": "copilot-agent",
+        "copilotVersion": SEEN,
+        "startTime": iso(talk.began),
+        "context": {"cwd": cwd},
+    }
+    add("session.start", start, talk.began)
     for turn in talk.turns:
         if isinstance(turn, Prompt):
             add("user.message", {"content": turn.text}, turn.ms)
             continue
-        said = {"messageId": made_uuid(talk, name, "message", len(made)), "content": turn.text}
-        add("assistant.message", said | {"toolRequests": list(map(_request, turn.calls))}, turn.ms)
+        message = {
+            "messageId": made_uuid(talk, session_id, "message", len(events)),
+            "content": turn.text,
+            "toolRequests": [_build_request(call) for call in turn.calls],
+        }
+        add("assistant.message", message, turn.ms)
         for call in turn.calls:
-            about = {"toolCallId": call.id, "toolName": call.tool, "arguments": call.arguments}
-            add("tool.execution_start", about, call.ms)
+            execution = {"toolCallId": call.id, "toolName": call.tool, "arguments": call.arguments}
+            add("tool.execution_start", execution, call.ms)
         for call in turn.calls:
-            add("tool.execution_complete", _end(call), call.ms)
-    return made
+            add("tool.execution_complete", _build_completion(call), call.ms)
+    return events
 
 
-def _request(call: Call) -> dict[str, Any]:
+def _build_request(call: Call) -> dict[str, Any]:
     return {
         "toolCallId": call.id,
         "name": call.tool,
@@ -76,7 +95,7 @@ def _request(call: Call) -> dict[str, Any]:
     }
 
 
-def _end(call: Call) -> dict[str, Any]:
+def _build_completion(call: Call) -> dict[str, Any]:
     if call.failed:
         return {"toolCallId": call.id, "success": False, "error": {"message": call.output}}
     return {"toolCallId": call.id, "success": True, "result": {"content": call.output}}

@@ -1,4 +1,4 @@
-"""What people, models and tools said in a Copilot CLI session, as draft verbs."""
+"""Read messages, reasoning, tool calls and results of a Copilot CLI session."""
 
 from typing import Any
 
@@ -14,40 +14,46 @@ from open_token.jsontools.media import build_media_block
 from open_token.model.document import Event, Usage
 
 Data = dict[str, Any]
-_REQUEST_FACTS = {
+_REQUEST_FIELDS = {
     "mcpServerName": "server_name",
     "toolTitle": "title",
     "intentionSummary": "intention",
 }
-_RESULT = ("content", "contents", "detailedContent")
+_RESULT_FIELDS = ("content", "contents", "detailedContent")
 
 
-class Talk:
-    """Tells messages, thoughts, calls and results."""
+class MessageReader:
+    """Adds the events of people, models and tools to the draft.
+
+    Each method that reads an event takes its data, the agent that it belongs to, its time and its
+    position for notes.
+    """
 
     def __init__(self, draft: Draft, client: str, providers: ProviderTracker) -> None:
         self._draft = draft
         self._client = client
         self.providers = providers
         self._prompts: dict[str, str] = {}
-        """By role: the prompt that was told last."""
-        self._called: set[str] = set()
-        self._run_by_person: set[str] = set()
+        """The last prompt of each role."""
+        self._calls: set[str] = set()
+        self._user_calls: set[str] = set()
+        """Tools that the person ran."""
         self._counted: set[str] = set()
-        self.counted = 0
-        """Output tokens that messages were given."""
+        """Requests whose usage was assigned."""
+        self.output_tokens = 0
+        """Output tokens that were assigned to messages."""
         self.answers: set[str] = set()
         """The requests that were answered."""
-        self.is_recorded = False
-        """Whether requests are counted one by one, as 1.0.102 does."""
-        self._unanswered: dict[str, Usage] = {}
-        """What requests took, until their answer comes."""
+        self.has_request_usage = False
+        """Whether usage is recorded for each request, as 1.0.102 does."""
+        self._pending_usage: dict[str, Usage] = {}
+        """Usage of requests whose answer has not come yet."""
         self._assets: dict[str, str] = {}
-        """The bytes of pictures, which are logged once, before whoever shows them."""
+        """The bytes of images, which are logged once, before the first event that shows them."""
         self.last_output: Any = None
 
-    def speaker(self, agent: InlineAgent) -> str:
-        """The actor of the model that speaks as this agent."""
+    def get_actor(self, agent: InlineAgent) -> str:
+        """Return the actor of the model that speaks as this agent."""
         if not agent.actor:
             provider = self.providers.add_model(None, agent.model)
             agent.actor = self._draft.get_actor(
@@ -59,306 +65,338 @@ class Talk:
             )
         return agent.actor
 
-    def _hear(self, agent: InlineAgent, data: Data) -> str:
-        """The actor of an answer, which may name its model."""
+    def _get_answering_actor(self, agent: InlineAgent, data: Data) -> str:
+        """Return the actor of an answer, which may name another model."""
         model = as_text(data.get("model"))
         if model and model != agent.model:
-            agent.model, agent.actor = model, ""
-        return self.speaker(agent)
+            agent.model = model
+            agent.actor = ""
+        return self.get_actor(agent)
 
-    def system(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """The whole prompt, which is logged anew for every turn: told when it is another one."""
-        role, words = data.get("role"), _text(data.get("content"))
-        if self._prompts.get(str(role)) == words:
-            self._draft.note_omission(
-                "repeated-prompt", place, "a system prompt that was told already"
-            )
+    def read_system(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read the system prompt, which is logged for every turn and exported when it changes."""
+        role = data.get("role")
+        text = _to_text(data.get("content"))
+        if self._prompts.get(str(role)) == text:
+            self._draft.note_omission("repeated-prompt", position, "repeated system prompt")
             return
-        self._prompts[str(role)] = words
+        self._prompts[str(role)] = text
         self._draft.add_message(
             "developer" if role == "developer" else "system",
-            words,
+            text,
             self._client,
             ts=ts,
             span=agent.span,
         )
 
-    def notification(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """What the runtime tells the model on its own."""
-        words, about = _text(data.get("content")), data.get("kind")
-        said = self._draft.add_message(
-            "user", words, self._client, ts=ts, visibility="internal", span=agent.span
-        )
-        if isinstance(about, dict) and about:
-            facts = {name: value for name, value in about.items() if name != "type"}
+    def read_notification(
+        self, data: Data, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        """Read a message of the runtime to the model."""
+        message = self._add_internal(_to_text(data.get("content")), agent, ts)
+        kind = data.get("kind")
+        if isinstance(kind, dict) and kind:
+            facts = {name: value for name, value in kind.items() if name != "type"}
             self._draft.add_annotation(
-                {"kind": "notice", "subtype": about.get("type"), **facts}, parent=said, ts=ts
+                {"kind": "notice", "subtype": kind.get("type"), **facts}, parent=message, ts=ts
             )
 
-    def skill(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """A skill whose text went into the talk."""
-        words = _text(data.get("content"))
-        said = self._draft.add_message(
-            "user", words, self._client, ts=ts, visibility="internal", span=agent.span
-        )
+    def read_skill(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read a skill whose text was sent to the model."""
+        message = self._add_internal(_to_text(data.get("content")), agent, ts)
         facts = {"skill": as_text(data.get("name")), "path": as_text(data.get("path"))}
         self._draft.add_annotation(
-            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=said, ts=ts
+            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=message, ts=ts
         )
 
-    def user(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """What was typed; the model got another text, with the date and reminders around it."""
-        typed, sent = _text(data.get("content")), as_text(data.get("transformedContent"))
-        blocks = [self._attached(item) for item in _list(data.get("attachments"))]
-        by_person = (
-            bool(typed or blocks)
-            and as_text(data.get("source")) in (None, "user")
-            and not agent.call
+    def _add_internal(self, text: str, agent: InlineAgent, ts: str | None) -> Event:
+        return self._draft.add_message(
+            "user", text, self._client, ts=ts, visibility="internal", span=agent.span
         )
-        if not typed and not blocks and sent:
-            # Autopilot asks for more in the person's place.
-            typed, sent = sent, None
-        if not typed and not blocks and "content" not in data:
-            self._draft.note_omission("no-content", place, "a prompt without content")
-        said = self._draft.add_message(
+
+    def read_user(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read a prompt as typed; what was sent, with date and reminders, is annotated."""
+        typed = _to_text(data.get("content"))
+        sent = as_text(data.get("transformedContent"))
+        blocks = [self._normalize_media(block) for block in _to_list(data.get("attachments"))]
+        is_empty = not typed and not blocks
+        is_typed = not is_empty and as_text(data.get("source")) in (None, "user") and not agent.call
+        if is_empty and sent:
+            # In autopilot mode the runtime asks the model to continue.
+            typed = sent
+            sent = None
+        elif is_empty and "content" not in data:
+            self._draft.note_omission("no-content", position, "prompt without content")
+        message = self._draft.add_message(
             "user",
             [{"type": "text", "text": typed}, *blocks] if blocks else typed,
-            self._draft.get_actor("human", "user") if by_person else self._client,
+            self._draft.get_actor("human", "user") if is_typed else self._client,
             ts=ts,
-            visibility="public" if by_person else "internal",
+            visibility="public" if is_typed else "internal",
             span=agent.span,
         )
         if sent and sent != typed:
-            self._draft.add_annotation({"kind": "sent_text", "text": sent}, parent=said, ts=ts)
+            self._draft.add_annotation({"kind": "sent_text", "text": sent}, parent=message, ts=ts)
 
-    def reasoning(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """A thought in a line of its own; the answer that follows may hold it again."""
-        if words := as_text(data.get("content")):
-            agent.thought = (words, ts)
+    def read_reasoning(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read reasoning in an event of its own; the next answer may repeat it."""
+        text = as_text(data.get("content"))
+        if text:
+            agent.thought = (text, ts)
 
-    def finish_thought(self, agent: InlineAgent) -> str | None:
-        """Tell the thought that no answer has come to yet; gives its words."""
+    def flush_reasoning(self, agent: InlineAgent) -> str | None:
+        """Add reasoning that waits for its answer, and return its text."""
         if agent.thought is None:
             return None
-        (words, ts), agent.thought = agent.thought, None
-        self._draft.add_reasoning(words, self.speaker(agent), ts=ts, span=agent.span)
-        return words
+        text, ts = agent.thought
+        agent.thought = None
+        self._draft.add_reasoning(text, self.get_actor(agent), ts=ts, span=agent.span)
+        return text
 
-    def assistant(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """An answer: thought, words, calls."""
-        actor, spent = self._hear(agent, data), self._spent(data)
-        self.answers.add(as_text(data.get("apiCallId")) or as_text(data.get("messageId")) or place)
-        last = self._think(data, agent, actor, ts)
-        if "content" not in data and not _list(data.get("toolRequests")):
-            self._draft.note_omission("no-content", place, "an answer without content")
-        if words := as_text(data.get("content")):
+    def read_assistant(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read an answer: reasoning, text and calls."""
+        actor = self._get_answering_actor(agent, data)
+        usage = self._take_usage(data)
+        self.answers.add(
+            as_text(data.get("apiCallId")) or as_text(data.get("messageId")) or position
+        )
+        reasoning = self._add_reasoning(data, agent, actor, ts)
+        requests = _to_list(data.get("toolRequests"))
+        if "content" not in data and not requests:
+            self._draft.note_omission("no-content", position, "answer without content")
+        text = as_text(data.get("content"))
+        if text:
             self._draft.add_message(
                 "assistant",
-                words,
+                text,
                 actor,
                 ts=ts,
                 visibility=agent.visibility,
                 span=agent.span,
-                usage=spent,
+                usage=usage,
             )
-            spent = None
-        for request in _list(data.get("toolRequests")):
-            if not (
-                isinstance(request, dict) and (request.get("toolCallId") or request.get("name"))
-            ):
+            usage = None
+        for request in requests:
+            if not _is_tool_request(request):
                 self._draft.note_omission(
-                    "odd-value", place, "a tool request without an id and a name"
+                    "odd-value", position, "tool request with neither id nor name"
                 )
                 continue
-            self._call(request, request.get("name"), actor, agent, ts, place, spent)
-            spent = None
-        if spent and last is not None:
-            self._draft.set_usage(last, spent)
-        elif spent:
+            self._add_call(request, request.get("name"), actor, agent, ts, position, usage)
+            usage = None
+        if usage and reasoning is not None:
+            self._draft.set_usage(reasoning, usage)
+        elif usage:
             self._draft.add_annotation(
-                {"kind": "usage"}, actor=actor, ts=ts, span=agent.span, usage=spent
+                {"kind": "usage"}, actor=actor, ts=ts, span=agent.span, usage=usage
             )
 
-    def _think(self, data: Data, agent: InlineAgent, actor: str, ts: str | None) -> Event | None:
-        told = self.finish_thought(agent)
-        words = as_text(data.get("reasoningText"))
-        is_sealed = bool(data.get("reasoningOpaque") or data.get("encryptedContent"))
-        if (words and words != told) or (is_sealed and not words and not told):
-            return self._draft.add_reasoning(words, actor, ts=ts, span=agent.span)
-        return None
-
-    def spending(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """What a request took; its answer comes after it."""
-        self.is_recorded = True
-        if spent := _usage(data.get("usage")):
-            self._unanswered[as_text(_inside(data, "usage", "apiCallId")) or place] = spent
-
-    def finish_spending(self, agent: InlineAgent) -> None:
-        """Tell what requests took whose answer never came."""
-        for spent in self._unanswered.values():
-            self._draft.add_annotation({"kind": "usage"}, actor=self.speaker(agent), usage=spent)
-
-    def _spent(self, data: Data) -> Usage | None:
-        """What an answer took, once for all its parts; where no request is counted, only its output
-        is."""
-        name, count = (
-            as_text(data.get("apiCallId")) or as_text(data.get("messageId")),
-            data.get("outputTokens"),
-        )
-        if spent := self._unanswered.pop(name or "", None):
-            self._counted.add(name or "")
-            return spent
-        if type(count) is not int or count <= 0 or (name and name in self._counted):
+    def _add_reasoning(
+        self, data: Data, agent: InlineAgent, actor: str, ts: str | None
+    ) -> Event | None:
+        """Add the reasoning of an answer, unless the event before it held the same."""
+        earlier = self.flush_reasoning(agent)
+        text = as_text(data.get("reasoningText"))
+        is_encrypted = bool(data.get("reasoningOpaque") or data.get("encryptedContent"))
+        is_new = text != earlier if text else is_encrypted and not earlier
+        if not is_new:
             return None
-        if name:
-            self._counted.add(name)
-        self.counted += count
+        return self._draft.add_reasoning(text, actor, ts=ts, span=agent.span)
+
+    def read_usage(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read the usage of a request, which is logged before its answer."""
+        self.has_request_usage = True
+        usage = _parse_usage(data.get("usage"))
+        if usage:
+            request = as_text(_get_nested(data, "usage", "apiCallId"))
+            self._pending_usage[request or position] = usage
+
+    def flush_usage(self, agent: InlineAgent) -> None:
+        """Add the usage of requests without an answer."""
+        for usage in self._pending_usage.values():
+            self._draft.add_annotation({"kind": "usage"}, actor=self.get_actor(agent), usage=usage)
+
+    def _take_usage(self, data: Data) -> Usage | None:
+        """Return the usage of an answer once for all its parts.
+
+        Older versions record no requests; there only the output tokens are known.
+        """
+        request = as_text(data.get("apiCallId")) or as_text(data.get("messageId"))
+        usage = self._pending_usage.pop(request or "", None)
+        if usage:
+            self._counted.add(request or "")
+            return usage
+        count = data.get("outputTokens")
+        if type(count) is not int or count <= 0 or (request and request in self._counted):
+            return None
+        if request:
+            self._counted.add(request)
+        self.output_tokens += count
         return build_usage(output_tokens=count)
 
-    def _call(
+    def _add_call(
         self,
         request: Data,
         tool: Any,
         actor: str,
         agent: InlineAgent,
         ts: str | None,
-        place: str,
-        spent: Usage | None = None,
+        position: str,
+        usage: Usage | None = None,
     ) -> None:
-        name = as_text(request.get("toolCallId"))
-        if name:
-            self._called.add(name)
+        call_id = as_text(request.get("toolCallId"))
+        if call_id:
+            self._calls.add(call_id)
         extra = {
-            ours: request[key] for key, ours in _REQUEST_FACTS.items() if as_text(request.get(key))
+            name: request[key] for key, name in _REQUEST_FIELDS.items() if as_text(request.get(key))
         }
         self._draft.add_tool_call(
-            name,
+            call_id,
             as_text(tool) or "tool",
             parse_arguments(request.get("arguments")),
             actor,
             ts=ts,
             span=agent.span,
-            usage=spent,
-            group=place,
+            usage=usage,
+            group=position,
             extra=extra or None,
         )
 
-    def user_requested(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """The person ran a tool: no call of the model."""
-        tool, given = (
-            as_text(data.get("toolName")) or "tool",
-            parse_arguments(data.get("arguments")),
-        )
+    def read_user_requested(
+        self, data: Data, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        """Read a tool that the person ran: no call of the model."""
+        tool = as_text(data.get("toolName")) or "tool"
+        given = parse_arguments(data.get("arguments"))
+        # A shell command is shown as it is, any other tool with its arguments.
         command = given.get("command") if isinstance(given, dict) else given
         if not isinstance(command, str):
             command = f"{tool} {msgspec.json.encode(given).decode()}"
-        add_user_command(
-            self._draft,
-            command,
-            self._draft.get_actor("human", "user"),
-            {"tool": tool},
-            ts=ts,
-            span=agent.span,
-        )
-        if name := as_text(data.get("toolCallId")):
-            self._run_by_person.add(name)
+        person = self._draft.get_actor("human", "user")
+        add_user_command(self._draft, command, person, {"tool": tool}, ts=ts, span=agent.span)
+        call_id = as_text(data.get("toolCallId"))
+        if call_id:
+            self._user_calls.add(call_id)
 
-    def started(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """A call is carried out; it is told only when no answer asked for it."""
-        name = as_text(data.get("toolCallId"))
-        if name is None or (name not in self._called and name not in self._run_by_person):
-            self._call(data, data.get("toolName"), self._hear(agent, data), agent, ts, place)
+    def read_start(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read the start of an execution; it is a call if no answer requested it."""
+        call_id = as_text(data.get("toolCallId"))
+        # Some executions have no request in an answer.
+        if call_id is None or (call_id not in self._calls and call_id not in self._user_calls):
+            actor = self._get_answering_actor(agent, data)
+            self._add_call(data, data.get("toolName"), actor, agent, ts, position)
 
-    def completed(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """The result: what the model got, and not the longer text that the person was shown."""
-        name, result, error = as_text(data.get("toolCallId")), data.get("result"), data.get("error")
-        output = self._output(result)
-        if not error and (
-            result.keys().isdisjoint(_RESULT) if isinstance(result, dict) else result is None
-        ):
-            self._draft.note_omission("no-content", place, "a result without content")
-        facts: Data = {"is_error": True} if data.get("success") is False or error else {}
-        if error:
-            facts |= pick_fields(error, "code") if isinstance(error, dict) else {}
-            message = error.get("message") if isinstance(error, dict) else error
-            output = output or _text(message)
+    def read_completion(
+        self, data: Data, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        """Read a result as the model got it, not the longer text that the person was shown."""
+        call_id = as_text(data.get("toolCallId"))
+        result = data.get("result")
+        error = data.get("error")
+        output = self._build_output(result)
+        if not error and not _has_content(result):
+            self._draft.note_omission("no-content", position, "result without content")
+        facts: Data = {}
+        if data.get("success") is False or error:
+            facts["is_error"] = True
+        if isinstance(error, dict):
+            facts |= pick_fields(error, "code")
+            output = output or _to_text(error.get("message"))
+        elif error:
+            output = output or _to_text(error)
         self.last_output = output
-        if type(took := _inside(data.get("toolTelemetry"), "metrics", "durationMs")) in (
-            int,
-            float,
-        ):
-            facts["duration_ms"] = took
-        if name in self._run_by_person:
+        duration = _get_nested(data.get("toolTelemetry"), "metrics", "durationMs")
+        if type(duration) in (int, float):
+            facts["duration_ms"] = duration
+        if call_id in self._user_calls:
             add_command_output(self._draft, output, self._client, ts=ts, span=agent.span)
         else:
-            self._draft.add_tool_result(name, output, ts=ts, span=agent.span, facts=facts or None)
+            self._draft.add_tool_result(
+                call_id, output, ts=ts, span=agent.span, facts=facts or None
+            )
         detailed = result.get("detailedContent") if isinstance(result, dict) else None
         if detailed and detailed != output:
             self._draft.note_omission(
-                "side-data", place, "the detailed view of a result, which the model did not see"
+                "side-data", position, "detailed view of a result, which the model did not see"
             )
 
-    def asset(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        """The bytes of a picture."""
-        if (name := as_text(data.get("assetId"))) and isinstance(data.get("data"), str):
-            self._assets[name] = data["data"]
+    def read_asset(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        """Read the bytes of an image."""
+        asset_id = as_text(data.get("assetId"))
+        if asset_id and isinstance(data.get("data"), str):
+            self._assets[asset_id] = data["data"]
         else:
-            self._draft.note_omission("no-content", place, "an asset without bytes")
+            self._draft.note_omission("no-content", position, "asset without bytes")
 
-    def _attached(self, item: Any) -> Any:
-        """An attachment as a block; the bytes of a picture in the form that all media have."""
-        if not isinstance(item, dict) or "mimeType" not in item:
-            return item
-        held = item.get("data", self._assets.get(str(item.get("assetId"))))
-        if not isinstance(held, str):
-            return item
+    def _normalize_media(self, block: Any) -> Any:
+        """Return an attachment with its bytes in the export's form for media."""
+        if not isinstance(block, dict) or "mimeType" not in block:
+            return block
+        data = block.get("data", self._assets.get(str(block.get("assetId"))))
+        if not isinstance(data, str):
+            return block
         rest = {
-            name: value for name, value in item.items() if name not in ("type", "data", "mimeType")
+            name: value for name, value in block.items() if name not in ("type", "data", "mimeType")
         }
         return (
-            build_media_block(as_text(item["mimeType"]), held, as_text(item.get("type")) or "blob")
+            build_media_block(
+                as_text(block["mimeType"]), data, as_text(block.get("type")) or "blob"
+            )
             | rest
         )
 
-    def _output(self, result: Any) -> str | list[Any]:
-        """What the model got; pictures and sounds that came with it stand behind the text."""
+    def _build_output(self, result: Any) -> str | list[Any]:
+        """Return what the model got: the text, and images and sounds after it."""
         if not isinstance(result, dict):
-            return _text(result)
-        text = _text(result.get("content"))
+            return _to_text(result)
+        text = _to_text(result.get("content"))
         blocks = [
             block
-            for block in _list(result.get("contents"))
+            for block in _to_list(result.get("contents"))
             if isinstance(block, dict) and "data" in block
         ]
-        blocks += _list(result.get("binaryResultsForLlm"))
-        return [{"type": "text", "text": text}, *map(self._attached, blocks)] if blocks else text
+        # Binary results may be in either field.
+        blocks += _to_list(result.get("binaryResultsForLlm"))
+        if not blocks:
+            return text
+        return [{"type": "text", "text": text}, *map(self._normalize_media, blocks)]
 
 
-def _usage(used: Any) -> Usage | None:
-    """The figures of a request; its input counts what was cached."""
-    if not isinstance(used, dict):
+def _is_tool_request(request: Any) -> bool:
+    return isinstance(request, dict) and bool(request.get("toolCallId") or request.get("name"))
+
+
+def _has_content(result: Any) -> bool:
+    if isinstance(result, dict):
+        return not result.keys().isdisjoint(_RESULT_FIELDS)
+    return result is not None
+
+
+def _parse_usage(usage: Any) -> Usage | None:
+    """Return the usage of a request; its input includes cached tokens."""
+    if not isinstance(usage, dict):
         return None
     return build_usage(
-        input_tokens=used.get("inputTokens"),
-        output_tokens=used.get("outputTokens"),
-        reasoning_tokens=used.get("reasoningTokens"),
-        cache_read_tokens=used.get("cacheReadTokens"),
-        cache_write_tokens=used.get("cacheWriteTokens"),
+        input_tokens=usage.get("inputTokens"),
+        output_tokens=usage.get("outputTokens"),
+        reasoning_tokens=usage.get("reasoningTokens"),
+        cache_read_tokens=usage.get("cacheReadTokens"),
+        cache_write_tokens=usage.get("cacheWriteTokens"),
     )
 
 
-def _text(value: Any) -> str:
-    """A text; what is none, as JSON, so that nothing is lost."""
+def _to_text(value: Any) -> str:
+    """Return a text as it is, anything else as JSON, so that nothing is lost."""
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
-def _list(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _inside(value: Any, *names: str) -> Any:
+def _get_nested(value: Any, *names: str) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,13 +1,12 @@
-"""One Copilot CLI session from its first event to its last: who tells each event, and what the
-whole is called."""
+"""Read a Copilot CLI session from its first event to its last."""
 
 import re
 from collections.abc import Callable
 from typing import Any
 
 from open_token.agents.copilot_cli.detect import LOG_FILE
-from open_token.agents.copilot_cli.messages import Talk
-from open_token.agents.copilot_cli.side_events import Asides
+from open_token.agents.copilot_cli.messages import MessageReader
+from open_token.agents.copilot_cli.session_events import SessionEventReader
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.inline_subagents import InlineAgent, InlineSubagents
@@ -17,190 +16,218 @@ from open_token.jsontools.timestamps import to_utc
 from open_token.sources.source import Source
 
 Data = dict[str, Any]
-Telling = Callable[[Data, InlineAgent, str | None, str], None]
-_TITLE = re.compile(rb"^name: *([^\s\"'|>&*!%@`{\[#][^\r\n]*)", re.MULTILINE)
+Handler = Callable[[Data, InlineAgent, str | None, str], None]
+# The name in workspace.yaml, if it is a plain YAML scalar.
+_WORKSPACE_NAME = re.compile(rb"^name: *([^\s\"'|>&*!%@`{\[#][^\r\n]*)", re.MULTILINE)
+_BOOKKEEPING_PREFIXES = (
+    "session.",
+    "hook.",
+    "permission.",
+    "assistant.turn_",
+    "tool.execution_p",
+    "pending_messages.",
+    # The request of a compaction as it was sent; its summary is in the event that ends it.
+    "model.",
+    "subagent.configured",
+    "subagent.selected",
+)
+_SUBAGENT_TOTALS = {
+    "model": "model",
+    "totalToolCalls": "tool_uses",
+    "totalTokens": "total_tokens",
+    "durationMs": "duration_ms",
+    "error": "error",
+}
 
 
-class Session:
-    """Reads a session's log. The chain of parents is a hint that does not always hold; the order of
-    the file does."""
+class SessionReader:
+    """Reads the log of a session in the order of the file.
+
+    The chain of parentIds is not used: it does not always hold.
+    """
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
         self._client = draft.get_actor("system", "Copilot CLI")
         self._main = InlineAgent()
-        self._newcomer: str | None = None
-        """The id of an agent that is not known yet: one that starts."""
+        self._unknown_agent: str | None = None
+        """The agentId of the current event, if no subagent has it yet: it is about to start."""
         self._spans = InlineSubagents(draft)
-        self._talk = Talk(draft, self._client, ProviderTracker())
-        self._asides = Asides(draft, self._client, self._main)
-        self._events: dict[str, Telling] = {
-            "session.start": self._start,
-            "session.resume": self._resume,
-            "session.context_changed": self._asides.context,
-            "session.title_changed": self._renamed,
-            "session.model_change": self._asides.model_change,
-            "session.mode_changed": self._asides.mode_changed,
-            "session.info": self._asides.notice,
-            "session.warning": self._asides.notice,
-            "session.handoff": self._asides.handoff,
-            "session.error": self._asides.error,
-            "session.truncation": self._asides.truncation,
-            "session.compaction_complete": self._asides.compaction,
-            "session.task_complete": self._task_complete,
-            "session.shutdown": self._shutdown,
-            "system.message": self._talk.system,
-            "system.notification": self._talk.notification,
-            "user.message": self._talk.user,
-            "skill.invoked": self._talk.skill,
-            "session.usage_record": self._talk.spending,
-            "session.binary_asset": self._talk.asset,
-            "assistant.reasoning": self._talk.reasoning,
-            "assistant.message": self._talk.assistant,
-            "tool.user_requested": self._talk.user_requested,
-            "tool.execution_start": self._talk.started,
-            "tool.execution_complete": self._talk.completed,
-            "subagent.started": self._agent_started,
-            "subagent.completed": self._agent_ended,
-            "subagent.failed": self._agent_ended,
-            "abort": self._asides.abort,
+        self._messages = MessageReader(draft, self._client, ProviderTracker())
+        self._session_events = SessionEventReader(draft, self._client, self._main)
+        self._handlers: dict[str, Handler] = {
+            "session.start": self._read_start,
+            "session.resume": self._read_resume,
+            "session.context_changed": self._session_events.read_context_change,
+            "session.title_changed": self._read_title,
+            "session.model_change": self._session_events.read_model_change,
+            "session.mode_changed": self._session_events.read_mode_change,
+            "session.info": self._session_events.read_notice,
+            "session.warning": self._session_events.read_notice,
+            "session.handoff": self._session_events.read_handoff,
+            "session.error": self._session_events.read_error,
+            "session.truncation": self._session_events.read_truncation,
+            "session.compaction_complete": self._session_events.read_compaction,
+            "session.task_complete": self._read_task_complete,
+            "session.shutdown": self._read_shutdown,
+            "system.message": self._messages.read_system,
+            "system.notification": self._messages.read_notification,
+            "user.message": self._messages.read_user,
+            "skill.invoked": self._messages.read_skill,
+            "session.usage_record": self._messages.read_usage,
+            "session.binary_asset": self._messages.read_asset,
+            "assistant.reasoning": self._messages.read_reasoning,
+            "assistant.message": self._messages.read_assistant,
+            "tool.user_requested": self._messages.read_user_requested,
+            "tool.execution_start": self._messages.read_start,
+            "tool.execution_complete": self._messages.read_completion,
+            "subagent.started": self._start_subagent,
+            "subagent.completed": self._end_subagent,
+            "subagent.failed": self._end_subagent,
+            "abort": self._session_events.read_abort,
         }
 
     def read(self) -> None:
-        """Tell everything."""
+        """Read the whole session into the draft."""
         for number, record in self._source.records():
             data = record.get("data") if type(record) is dict else None
             if type(data) is not dict:
                 self._draft.note_omission(
-                    "skipped-record", f"line {number}", "a line that is no event"
+                    "skipped-record", f"line {number}", "line is not an event"
                 )
             else:
-                self._tell(record, data, f"line {number}")
+                self._read_event(record, data, f"line {number}")
         for agent in (self._main, *self._spans.list_open()):
-            self._talk.finish_thought(agent)
+            self._messages.flush_reasoning(agent)
         self._spans.finish()
-        self._talk.finish_spending(self._main)
-        if not self._talk.is_recorded:
-            self._asides.finish()
-        self._name()
+        self._messages.flush_usage(self._main)
+        if not self._messages.has_request_usage:
+            self._session_events.assign_totals()
+        self._describe_conversation()
 
-    def _tell(self, record: Data, data: Data, place: str) -> None:
+    def _read_event(self, record: Data, data: Data, position: str) -> None:
         kind = record.get("type")
-        tell = self._events.get(kind) if isinstance(kind, str) else None
-        agent = self._agent_of(record, data)
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        agent = self._find_agent(record, data)
         agent.records += 1
-        if tell is None:
+        if handler is None:
             code = "bookkeeping" if _is_bookkeeping(kind) else "unknown-record"
-            self._draft.note_omission(code, place, f"event {format_kind(kind)}")
-        elif not agent.muted or tell == self._agent_ended:
+            self._draft.note_omission(code, position, f"event {format_kind(kind)}")
+        elif not agent.muted or handler == self._end_subagent:
+            # Reasoning waits for its answer; any other event ends it.
             if kind != "assistant.message":
-                self._talk.finish_thought(agent)
-            tell(data, agent, to_utc(record.get("timestamp")), place)
+                self._messages.flush_reasoning(agent)
+            handler(data, agent, to_utc(record.get("timestamp")), position)
 
-    def _agent_of(self, record: Data, data: Data) -> InlineAgent:
-        """Whose event it is: newer logs name the agent, older ones the call that it serves."""
-        instance, call = as_text(record.get("agentId")), as_text(data.get("parentToolCallId"))
-        self._newcomer = None
-        if instance is None and call is None:
+    def _find_agent(self, record: Data, data: Data) -> InlineAgent:
+        """Return whose event it is: newer logs name the agent, older ones its call."""
+        agent_id = as_text(record.get("agentId"))
+        call_id = as_text(data.get("parentToolCallId"))
+        self._unknown_agent = None
+        if agent_id is None and call_id is None:
             return self._main
-        agent = self._spans.find(instance) or self._spans.find(call)
+        agent = self._spans.find(agent_id) or self._spans.find(call_id)
+        # The start of the subagent was not logged, or its ids changed.
         if agent is None and record.get("type") != "subagent.started":
             agent = self._spans.latest()
-        if agent and instance:
-            self._spans.add_alias(instance, agent)
-        self._newcomer = None if agent else instance
-        return agent or self._main
+        if agent is None:
+            self._unknown_agent = agent_id
+            return self._main
+        if agent_id:
+            self._spans.add_alias(agent_id, agent)
+        return agent
 
-    def _start(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+    def _read_start(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
         conversation = self._draft.conversation
-        if (name := as_text(data.get("sessionId"))) and "id" not in conversation:
-            conversation["id"] = name
-        if started := to_utc(data.get("startTime")) or ts:
+        session_id = as_text(data.get("sessionId"))
+        if session_id:
+            conversation.setdefault("id", session_id)
+        started = to_utc(data.get("startTime")) or ts
+        if started:
             conversation.setdefault("started_at", started)
-        self._asides.choose_model(as_text(data.get("selectedModel")))
-        facts = {"session_id": name, "version": as_text(data.get("copilotVersion"))}
-        self._asides.where(data.get("context"), facts, ts)
+        self._session_events.set_model(as_text(data.get("selectedModel")))
+        facts = {"session_id": session_id, "version": as_text(data.get("copilotVersion"))}
+        self._session_events.update_context(data.get("context"), facts, ts)
 
-    def _resume(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        self._asides.choose_model(as_text(data.get("selectedModel")))
-        self._asides.where(data.get("context"), {"resumed": True}, ts)
+    def _read_resume(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        self._session_events.set_model(as_text(data.get("selectedModel")))
+        self._session_events.update_context(data.get("context"), {"resumed": True}, ts)
 
-    def _renamed(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        if title := as_text(data.get("title")):
+    def _read_title(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        title = as_text(data.get("title"))
+        if title:
             self._draft.conversation["title"] = title
 
-    def _task_complete(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        self._asides.task_complete(data, self._talk.last_output, agent.span, ts)
+    def _read_task_complete(
+        self, data: Data, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        last_output = self._messages.last_output
+        self._session_events.add_task_complete(data, last_output, agent.span, ts)
 
-    def _shutdown(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        self._asides.shutdown(data, ts, len(self._talk.answers), self._talk.counted)
+    def _read_shutdown(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
+        answers = len(self._messages.answers)
+        self._session_events.add_shutdown(data, ts, answers, self._messages.output_tokens)
 
-    def _agent_started(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
-        call, kind = as_text(data.get("toolCallId")), as_text(data.get("agentName"))
-        parent = self._main if agent.call == call else agent
-        instance = self._newcomer or call
+    def _start_subagent(
+        self, data: Data, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        call_id = as_text(data.get("toolCallId"))
+        agent_type = as_text(data.get("agentName"))
+        # The event of the start may already name the subagent itself.
+        parent = self._main if agent.call == call_id else agent
         child = InlineAgent(
-            name=kind or "subagent",
-            instance=instance,
-            call=call or "",
+            name=agent_type or "subagent",
+            instance=self._unknown_agent or call_id,
+            call=call_id or "",
             model=as_text(data.get("model")),
         )
         facts = {
             "spawn_reason": as_text(data.get("agentDescription")),
-            "tooling_scope": kind,
-            "subagent_type": kind,
+            "tooling_scope": agent_type,
+            "subagent_type": agent_type,
             "display_name": as_text(data.get("agentDisplayName")),
             "model": child.model,
         }
-        self._spans.start(child, pick_fields(facts, *facts), self._talk.speaker(parent), ts, parent)
+        actor = self._messages.get_actor(parent)
+        self._spans.start(child, pick_fields(facts, *facts), actor, ts, parent)
 
-    def _agent_ended(self, data: Data, agent: InlineAgent, ts: str | None, place: str) -> None:
+    def _end_subagent(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
         ended = self._spans.find(as_text(data.get("toolCallId")))
         if ended is None:
             self._draft.note_omission(
-                "bookkeeping", place, "the end of a subagent that was not started"
+                "bookkeeping", position, "end of a subagent that was not started"
             )
             return
-        names = {"model": "model", "totalToolCalls": "tool_uses", "totalTokens": "total_tokens"}
-        names |= {"durationMs": "duration_ms", "error": "error"}
-        self._spans.end(
-            ended,
-            {ours: data[name] for name, ours in names.items() if data.get(name) is not None},
-            ts,
-        )
+        facts = {
+            name: data[key] for key, name in _SUBAGENT_TOTALS.items() if data.get(key) is not None
+        }
+        self._spans.end(ended, facts, ts)
 
-    def _name(self) -> None:
-        """The facts about the whole; a title is in a file beside the log."""
+    def _describe_conversation(self) -> None:
         conversation = self._draft.conversation
         conversation["source_runtime"] = "cli"
-        self._talk.providers.set_provider(conversation)
-        beside = self._source.open_sibling("workspace.yaml")
-        if "title" not in conversation and beside and (found := _TITLE.search(beside.head)):
-            conversation["title"] = found[1].decode("utf-8", "replace").strip()
+        self._messages.providers.set_provider(conversation)
+        if "title" in conversation:
+            return
+        workspace = self._source.open_sibling("workspace.yaml")
+        match = _WORKSPACE_NAME.search(workspace.head) if workspace else None
+        if match:
+            conversation["title"] = match[1].decode("utf-8", "replace").strip()
 
 
 def _is_bookkeeping(kind: Any) -> bool:
-    """Events that tell how the runtime works and nothing that was said."""
-    known = (
-        "session.",
-        "hook.",
-        "permission.",
-        "assistant.turn_",
-        "tool.execution_p",
-        "pending_messages.",
-    )
-    # The request of a compaction is logged as it went over the wire; its summary stands in the
-    # event that ends it.
-    newer = ("model.", "subagent.configured", "subagent.selected")
-    return isinstance(kind, str) and kind.startswith(known + newer)
+    """Return whether events of this type describe the runtime and no content."""
+    return isinstance(kind, str) and kind.startswith(_BOOKKEEPING_PREFIXES)
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the session: an event log, or the folder that holds one."""
     log = source
-    if source.shape == "folder" and (logs := source.find_files(LOG_FILE)):
-        log = logs[0]
-    Session(log, draft).read()
+    if source.shape == "folder":
+        logs = source.find_files(LOG_FILE)
+        if logs:
+            log = logs[0]
+    SessionReader(log, draft).read()
     if log is not source:
         note_file_faults(log, LOG_FILE, draft)

@@ -1,13 +1,22 @@
-"""Gemini CLI: sessions as one document, and the newer line by line form with its patches."""
+"""Gemini CLI, Google's coding agent: sessions as one document, and as lines with patches."""
 
 from open_token.formats.definition import Agent, Hooks, Replay, Skill
 
 AGENT = Agent(
     name="gemini_cli",
     title="Gemini CLI",
-    checked="documents of October 2025, lines of April 2026 and of 0.61, resumed, with subagents; rewinds as described",
-    includes="prompts as typed and as sent, answers, thought summaries, calls and results with their status, notices, token counts, rewound branches, subagents from files of their own",
-    omits="what the screen showed of a result (resultDisplay), labels and descriptions of tools, the memory scratchpad",
+    checked=(
+        "documents of October 2025, lines of April 2026 and of version 0.61, resumed sessions, "
+        "subagents, rewinds from documentation only"
+    ),
+    includes=(
+        "prompts as typed and as sent, answers, reasoning summaries, tool calls and results with "
+        "status, notices, token counts, rewound branches, subagents from their own files"
+    ),
+    omits=(
+        "displayed form of results (resultDisplay), labels and descriptions of tools, the memory "
+        "scratchpad"
+    ),
     signatures=(b'"projectHash"',),
     places=(
         "$GEMINI_CLI_HOME/.gemini/tmp/*/chats/session-*.json",

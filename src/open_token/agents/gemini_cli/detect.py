@@ -1,12 +1,15 @@
-"""Gemini CLI: sessions as one document, and the newer line by line form with its patches."""
+"""Recognize session files of Gemini CLI, and read the facts that a listing shows of them."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
+_PREVIEW_LENGTH = 400
+_PREVIEW_MESSAGES = 8
+
 
 def sniff(source: Source) -> bool:
-    """A header with a session and the hash of its project, with the messages in it or behind it."""
+    """Return whether there is a header with a session id and the hash of its project."""
     return any(_is_header(record) for record in source.sample)
 
 
@@ -20,36 +23,48 @@ def _is_header(record: Any) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, and its summary or the first words
-    typed."""
-    told: dict[str, str] = {}
+    """Return id, hash of the cwd, first words and title, as far as the first records say."""
+    facts: dict[str, str] = {}
     for record in records:
         if not isinstance(record, dict):
             continue
         if _is_header(record):
-            told["id"], told["cwd_sha256"] = record["sessionId"], record["projectHash"]
-            inner = record.get("messages")
-            told |= peek(inner[:8]) if isinstance(inner, list) else {}
-        patch = record.get("$set")
-        for holder in (record, patch if isinstance(patch, dict) else {}):
-            if isinstance(summary := holder.get("summary"), str) and summary:
-                told["title"] = summary
-        if record.get("type") == "user" and "words" not in told and (words := _words(record)):
-            told["words"] = words[:400]
-    return told if "title" in told or "words" not in told else {**told, "title": told["words"]}
+            facts["id"] = record["sessionId"]
+            facts["cwd_sha256"] = record["projectHash"]
+            messages = record.get("messages")
+            if isinstance(messages, list):
+                facts |= peek(messages[:_PREVIEW_MESSAGES])
+        for holder in (record, record.get("$set")):
+            summary = holder.get("summary") if isinstance(holder, dict) else None
+            if isinstance(summary, str) and summary:
+                facts["title"] = summary
+        if record.get("type") == "user" and "words" not in facts:
+            text = _read_text(record)
+            if text:
+                facts["words"] = text[:_PREVIEW_LENGTH]
+    if "words" in facts:
+        facts.setdefault("title", facts["words"])
+    return facts
 
 
 def peek_tail(records: list[Any]) -> dict[str, str]:
-    """The summary that the last patches give."""
-    patches = [record.get("$set") for record in records if isinstance(record, dict)]
-    titles = [patch.get("summary") for patch in patches if isinstance(patch, dict)]
-    named = [title for title in titles if isinstance(title, str) and title]
-    return {"title": named[-1]} if named else {}
+    """Return the summary of the last patch that has one."""
+    title = None
+    for record in records:
+        patch = record.get("$set") if isinstance(record, dict) else None
+        summary = patch.get("summary") if isinstance(patch, dict) else None
+        if isinstance(summary, str) and summary:
+            title = summary
+    return {"title": title} if title else {}
 
 
-def _words(record: dict[str, Any]) -> str:
+def _read_text(record: dict[str, Any]) -> str:
     content = record.get("displayContent") or record.get("content")
+    if isinstance(content, str):
+        return content
     if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = next((text for text in texts if isinstance(text, str)), "")
-    return content if isinstance(content, str) else ""
+        for part in content:
+            text = part.get("text") if isinstance(part, dict) else None
+            if isinstance(text, str):
+                return text
+    return ""

@@ -1,5 +1,7 @@
-"""Sessions of Gemini CLI: a line about the whole, then one a message, in the folder that it gave to
-the project."""
+"""Write a session of Gemini CLI: a header line, then one line a message.
+
+The file goes into the folder that Gemini CLI assigned to the project.
+"""
 
 import hashlib
 import re
@@ -14,75 +16,86 @@ from open_token.storage.files import read_optional
 
 TITLE = "Gemini CLI"
 SEEN = "0.61.0"
-_MOST_FOLDERS = 100
+_MAX_FOLDERS = 100
+_SLUG = re.compile(r"[a-z0-9-]+")
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """The file, and the mark that ties its folder to the project.
+    """Build the session file, and the marker file that ties its folder to the project.
 
-    The name ends otherwise than the id begins: on resuming, the clean-up of 0.61 deletes every file
-    that ends so."""
-    name = made_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
+    The file name must not end with the beginning of the session id: on resuming, the clean-up of
+    0.61 deletes every such file.
+    """
+    session_id = made_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("GEMINI_CLI_HOME") or scene.home) / ".gemini"
-    folder = root / "tmp" / _slug(root, scene.cwd)
-    ending = made_uuid(talk, name, "ending")[:8]
-    path = folder / "chats" / f"session-{iso(talk.began)[:16].replace(':', '-')}-{ending}.jsonl"
-    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _lines(talk, name, scene.cwd))
-    files = {path: lines}
-    mark = folder / ".project_root"
-    if read_optional(mark) is None:
-        files[mark] = scene.cwd.encode()
-    return Session(name, files, [["gemini", "--resume", name]], ["gemini", "--session-file"])
+    folder = root / "tmp" / _find_project_folder(root, scene.cwd)
+    suffix = made_uuid(talk, session_id, "ending")[:8]
+    stamp = iso(talk.began)[:16].replace(":", "-")
+    path = folder / "chats" / f"session-{stamp}-{suffix}.jsonl"
+    lines = _build_lines(talk, session_id, scene.cwd)
+    files = {path: b"".join(msgspec.json.encode(line) + b"\n" for line in lines)}
+    marker = folder / ".project_root"
+    if read_optional(marker) is None:
+        files[marker] = scene.cwd.encode()
+    commands = [["gemini", "--resume", session_id]]
+    return Session(session_id, files, commands, ["gemini", "--session-file"])
 
 
-def _slug(root: Path, cwd: str) -> str:
-    """The folder that the project has, or one that no other project has."""
-    known = _registered(root, cwd)
-    if known:
-        return known
+def _find_project_folder(root: Path, cwd: str) -> str:
+    """Return the folder name of the project, or a new one that no other project has."""
+    registered = _read_registered_folder(root, cwd)
+    if registered:
+        return registered
     base = re.sub(r"[^a-z0-9]+", "-", Path(cwd).name.lower()).strip("-") or "project"
-    for number in range(_MOST_FOLDERS):
+    for number in range(_MAX_FOLDERS):
         slug = f"{base}-{number}" if number else base
-        mark = read_optional(root / "tmp" / slug / ".project_root")
-        if mark is None or mark.decode("utf-8", "replace").strip() == cwd:
+        marker = read_optional(root / "tmp" / slug / ".project_root")
+        if marker is None or marker.decode("utf-8", "replace").strip() == cwd:
             return slug
     return hashlib.sha256(cwd.encode()).hexdigest()
 
 
-def _registered(root: Path, cwd: str) -> str | None:
+def _read_registered_folder(root: Path, cwd: str) -> str | None:
+    registry = read_optional(root / "projects.json") or b"{}"
     try:
-        known = msgspec.json.decode(read_optional(root / "projects.json") or b"{}")["projects"][cwd]
+        slug = msgspec.json.decode(registry)["projects"][cwd]
     except (msgspec.DecodeError, KeyError, TypeError):
         return None
-    return known if isinstance(known, str) and re.fullmatch(r"[a-z0-9-]+", known) else None
+    return slug if isinstance(slug, str) and _SLUG.fullmatch(slug) else None
 
 
-def _lines(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
-    about = {"sessionId": name, "projectHash": hashlib.sha256(cwd.encode()).hexdigest()}
-    moments = {"startTime": iso(talk.began), "lastUpdated": iso(talk.ended)}
-    made: list[dict[str, Any]] = [about | moments | {"kind": "main", "summary": talk.title}]
+def _build_lines(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+    header = {
+        "sessionId": session_id,
+        "projectHash": hashlib.sha256(cwd.encode()).hexdigest(),
+        "startTime": iso(talk.began),
+        "lastUpdated": iso(talk.ended),
+        "kind": "main",
+        "summary": talk.title,
+    }
+    lines: list[dict[str, Any]] = [header]
     for number, turn in enumerate(talk.turns, 1):
         line: dict[str, Any] = {"id": f"m{number:06d}", "timestamp": iso(turn.ms)}
         if isinstance(turn, Prompt):
-            made.append(line | {"type": "user", "content": [{"text": turn.text}]})
+            lines.append(line | {"type": "user", "content": [{"text": turn.text}]})
         else:
-            made.append(line | _answer(turn))
-    return made
+            lines.append(line | _build_answer(turn))
+    return lines
 
 
-def _answer(turn: Answer) -> dict[str, Any]:
+def _build_answer(turn: Answer) -> dict[str, Any]:
     line: dict[str, Any] = {
         "type": "gemini",
         "content": turn.text,
         "model": turn.model or "unknown",
     }
     if turn.calls:
-        line["toolCalls"] = [_call(call) for call in turn.calls]
+        line["toolCalls"] = [_build_call(call) for call in turn.calls]
     return line
 
 
-def _call(call: Call) -> dict[str, Any]:
-    answer = {
+def _build_call(call: Call) -> dict[str, Any]:
+    response = {
         "id": call.id,
         "name": call.tool,
         "response": {"error" if call.failed else "output": call.output},
@@ -93,5 +106,5 @@ def _call(call: Call) -> dict[str, Any]:
         "args": call.arguments,
         "status": "error" if call.failed else "success",
         "timestamp": iso(call.ms),
-        "result": [{"functionResponse": answer}],
+        "result": [{"functionResponse": response}],
     }

@@ -1,10 +1,8 @@
-"""What people, models and tools said in a Gemini CLI file: its messages, patches and rewinds as
-draft verbs."""
+"""Read the records of a Gemini CLI file: messages, patches and rewinds."""
 
 from collections.abc import Callable
 from typing import Any
 
-from open_token.agents.gemini_cli.repeated_history import History
 from open_token.formats.shared import gemini_contents as wire
 from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.gemini_tool_outputs import (
@@ -18,396 +16,497 @@ from open_token.formats.shared.gemini_tool_outputs import (
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.thread import Thread
 from open_token.formats.shared.token_usage import build_usage
+from open_token.jsontools.nesting import encode_deep
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage
 
-_MODELS = ("gemini", "qwen")
-_NOTICES = ("info", "warning", "error")
+_MODEL_TYPES = ("gemini", "qwen")
+_NOTICE_TYPES = ("info", "warning", "error")
 _CANCELLED = "Request cancelled."
-# The client asks the model to go on, or tells it where it is, in the person's place.
-_CLIENT_MADE = ("System: Please continue.", "System: Potential loop detected.", "<session_context>")
-_SESSION_KIND = "session_kind"
-_CONTEXT = {"projectHash": "project_hash", "kind": _SESSION_KIND, "directories": "directories"}
-_KNOWN = frozenset((*_CONTEXT, "sessionId", "startTime", "lastUpdated", "summary", "messages"))
+_SESSION_CONTEXT = "<session_context>"
+# User messages of the client: it asks the model to continue, or describes its environment.
+_CLIENT_PREFIXES = (
+    "System: Please continue.",
+    "System: Potential loop detected.",
+    _SESSION_CONTEXT,
+)
+_CONTEXT_FIELDS = {
+    "projectHash": "project_hash",
+    "kind": "session_kind",
+    "directories": "directories",
+}
+_HEADER_FIELDS = frozenset(
+    (*_CONTEXT_FIELDS, "sessionId", "startTime", "lastUpdated", "summary", "messages")
+)
 Body = dict[str, Any]
-Agent = Callable[["File", str, Body, str], None]
+ReadSubagent = Callable[["FileReader", str, Body, str], None]
 
 
-class File:
-    """Tells the records of one file."""
+class FileReader:
+    """Adds the events of one file to the draft."""
 
-    def __init__(self, strand: Thread, agent: Agent) -> None:
-        self.strand = strand
+    def __init__(self, thread: Thread, read_subagent: ReadSubagent) -> None:
+        self.thread = thread
         self.header: Body = {}
-        """What the header and the patches say of the whole."""
-        self._agent = agent
+        """The fields of the header, as patches changed them."""
+        self._read_subagent = read_subagent
         self._context: Body = {}
-        self._is_moved = False
-        """The context may have changed since it was told."""
+        self._is_context_stale = False
+        """Whether the context may have changed since it was annotated."""
         self._starts: dict[str, int] = {}
-        """Where the events of each message that was not rewound begin."""
+        """The position of the first event of each message that was not rewound."""
         self._history: set[str] = set()
-        """The messages that the client still holds."""
-        self._spoken = History()
-        self._left: list[range] = []
-        self._described: set[int] = set()
+        """The ids of the messages in the client's history."""
+        self._repetition = RepetitionDetector()
+        self._rewound: list[range] = []
+        self._descriptions: set[int] = set()
 
-    def record(self, value: Any, place: str) -> None:
-        """Tell one record, whatever it is."""
+    def read_record(self, value: Any, position: str) -> None:
+        """Read a header, a patch, a rewind or a message."""
         if not isinstance(value, dict):
-            self.strand.note_omission("skipped-record", place, "a record that is no object")
-        elif isinstance(target := value.get("$rewindTo"), str):
+            self.thread.note_omission("skipped-record", position, "record is not a JSON object")
+            return
+        target = value.get("$rewindTo")
+        patch = value.get("$set")
+        if isinstance(target, str):
             self._rewind(target)
-        elif isinstance(patch := value.get("$set"), dict):
-            self._patch(patch, place)
+        elif isinstance(patch, dict):
+            self._apply_patch(patch, position)
         elif "sessionId" in value and "projectHash" in value:
-            self._patch({name: item for name, item in value.items() if name != "messages"}, place)
+            header = {name: item for name, item in value.items() if name != "messages"}
+            self._apply_patch(header, position)
         else:
-            self._message(value, place)
+            self._read_message(value, position)
 
     def finish(self) -> None:
-        """No record is left: what was rewound is left out, or wrapped."""
-        data = {"kind": "abandoned_branch", "detail": "the conversation was rewound to before it"}
-        for places in self._left:
-            self.strand.draft.drop_branch(places.start, places.stop, data, self.strand.client)
+        """Drop the branches that were rewound."""
+        data = {"kind": "abandoned_branch", "detail": "the conversation was rewound"}
+        for positions in self._rewound:
+            self.thread.draft.drop_branch(positions.start, positions.stop, data, self.thread.client)
 
     def _rewind(self, target: str) -> None:
-        """All from a message on is taken back; all messages, when there is none of that name."""
-        end = self.strand.draft.count
-        start = self._starts.get(target, next(iter(self._starts.values()), end))
+        """Take back everything from a message on, or all messages if none has that id."""
+        end = self.thread.draft.count
+        first = next(iter(self._starts.values()), end)
+        start = self._starts.get(target, first)
         while self._starts and next(reversed(self._starts.values())) >= start:
             self._starts.popitem()
-        while self._left and self._left[-1].start >= start:
-            self._left.pop()
-        self._left.append(range(start, end))
+        # A later rewind includes earlier ones behind its target.
+        while self._rewound and self._rewound[-1].start >= start:
+            self._rewound.pop()
+        self._rewound.append(range(start, end))
 
-    def _patch(self, patch: Body, place: str) -> None:
-        began = self.header.get("startTime")
-        self.header |= {
-            name: value for name, value in patch.items() if name != "messages" and value is not None
-        }
-        if began:
-            # A resumed session has a header for each start (0.61).
-            self.header["startTime"] = began
-        self._is_moved = self._is_moved or not _CONTEXT.keys().isdisjoint(patch)
-        for name in patch:
-            if name not in _KNOWN:
-                self.strand.note_omission(
-                    "skipped-field", place, f"field {format_kind(name)} of the session"
+    def _apply_patch(self, patch: Body, position: str) -> None:
+        started = self.header.get("startTime")
+        for name, value in patch.items():
+            if name != "messages" and value is not None:
+                self.header[name] = value
+            if name not in _HEADER_FIELDS:
+                self.thread.note_omission(
+                    "skipped-field", position, f"field {format_kind(name)} of the session"
                 )
-        if isinstance(messages := patch.get("messages"), list):
-            self._snapshot(messages, place)
+        if started:
+            # A session that was resumed has a header for each start (0.61).
+            self.header["startTime"] = started
+        if not _CONTEXT_FIELDS.keys().isdisjoint(patch):
+            self._is_context_stale = True
+        messages = patch.get("messages")
+        if isinstance(messages, list):
+            self._replace_history(messages, position)
 
-    def _snapshot(self, messages: list[Any], place: str) -> None:
-        """The client put another history in place of its own: what is new in it is a summary of
-        what is gone."""
-        held = [message for message in messages if isinstance(message, dict)]
-        names = {name for message in held if (name := as_text(message.get("id")))}
-        if held and all(
-            _is_client_made(list_content_parts(message.get("content"))) for message in held
+    def _replace_history(self, messages: list[Any], position: str) -> None:
+        """Read a new history of the client; what is new in it summarizes what it drops."""
+        history = [message for message in messages if isinstance(message, dict)]
+        ids = {as_text(message.get("id")) for message in history} - {None}
+        if history and all(
+            _is_client_text(list_content_parts(item.get("content"))) for item in history
         ):
-            # The client begins, anew after a resume (0.61): the rest of its history follows.
-            names |= self._history
-        gone, self._history = len(self._history - names), names
-        if gone:
-            ts = to_utc(self.header.get("lastUpdated"))
+            # The first history after a start or a resume (0.61): the rest of it follows.
+            ids |= self._history
+        dropped = len(self._history - ids)
+        self._history = {message_id for message_id in ids if message_id}
+        if dropped:
             # After a cancelled turn the history is only shorter; a summary is new in it.
-            data: Body = {
-                "kind": "history_shortened" if names <= self._starts.keys() else "compaction"
-            }
-            data |= {} if self._spoken.is_again else {"messages_left_out": gone}
-            self.strand.add_annotation({**data, "messages_kept": len(held)}, ts=ts)
-        self._spoken.is_again = False
-        for message in held:
-            name = as_text(message.get("id"))
-            if name in self._starts:
-                continue
-            if name:
-                self._starts[name] = self.strand.draft.count
-            if message.get("type") == "user":
-                self._summary(message, place)
-            elif message.get("model") or message.get("toolCalls"):
-                self._message(message, place)
-            elif said := select_message_parts(self._parts(message.get("content"), place)):
-                ts = to_utc(message.get("timestamp"))
-                self.strand.add_annotation(
-                    {"kind": "client_message", "text": wire.build_content(said)}, ts=ts
-                )
-            else:
-                self.strand.note_omission(
-                    "skipped-record", place, f"type {format_kind(message.get('type'))} in a history"
-                )
+            is_shortened = ids <= self._starts.keys()
+            data: Body = {"kind": "history_shortened" if is_shortened else "compaction"}
+            if not self._repetition.is_repeating:
+                data["messages_left_out"] = dropped
+            data["messages_kept"] = len(history)
+            self.thread.add_annotation(data, ts=to_utc(self.header.get("lastUpdated")))
+        self._repetition.is_repeating = False
+        for message in history:
+            self._read_history_message(message, position)
 
-    def _summary(self, message: Body, place: str) -> None:
-        parts = self._parts(message.get("content"), place)
-        self._take_results(parts, message, place)
-        if said := select_message_parts(parts):
+    def _read_history_message(self, message: Body, position: str) -> None:
+        message_id = as_text(message.get("id"))
+        if message_id in self._starts:
+            return
+        if message_id:
+            self._starts[message_id] = self.thread.draft.count
+        if message.get("type") == "user":
+            self._read_summary(message, position)
+            return
+        if message.get("model") or message.get("toolCalls"):
+            self._read_message(message, position)
+            return
+        content_parts = select_message_parts(self._get_parts(message.get("content"), position))
+        if content_parts:
             ts = to_utc(message.get("timestamp"))
-            event = self.strand.add_injected_message(wire.build_content(said), ts=ts)
-            if not _is_client_made(said):
-                self.strand.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
+            self.thread.add_annotation(
+                {"kind": "client_message", "text": wire.build_content(content_parts)}, ts=ts
+            )
+        else:
+            self.thread.note_omission(
+                "skipped-record", position, f"type {format_kind(message.get('type'))} in a history"
+            )
 
-    def _message(self, message: Body, place: str) -> None:
+    def _read_summary(self, message: Body, position: str) -> None:
+        parts = self._get_parts(message.get("content"), position)
+        self._read_results(parts, message, position)
+        content_parts = select_message_parts(parts)
+        if content_parts:
+            ts = to_utc(message.get("timestamp"))
+            event = self.thread.add_injected_message(wire.build_content(content_parts), ts=ts)
+            if not _is_client_text(content_parts):
+                self.thread.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
+
+    def _read_message(self, message: Body, position: str) -> None:
         kind = message.get("type")
-        if self._is_moved:
-            self._tell_context(message)
-        if isinstance(name := message.get("id"), str):
-            self._starts.setdefault(name, self.strand.draft.count)
-            self._history.add(name)
-        if kind not in _NOTICES and self._spoken.repeats(message):
-            self.strand.note_omission(
-                "repeated-history", place, "a message that the client wrote down again"
+        if self._is_context_stale:
+            self._annotate_context(message)
+        message_id = message.get("id")
+        if isinstance(message_id, str):
+            self._starts.setdefault(message_id, self.thread.draft.count)
+            self._history.add(message_id)
+        if kind not in _NOTICE_TYPES and self._repetition.is_repeated(message):
+            self.thread.note_omission(
+                "repeated-history", position, "message written again by the client"
             )
             return
-        self.strand.last_ts = to_utc(message.get("timestamp")) or self.strand.last_ts
+        self.thread.last_ts = to_utc(message.get("timestamp")) or self.thread.last_ts
         if kind == "user":
-            self._user(message, place)
-        elif kind in _MODELS:
-            self._model(message, place)
-        elif kind in _NOTICES:
-            self._notice(str(kind), message, place)
+            self._read_user(message, position)
+        elif kind in _MODEL_TYPES:
+            self._read_answer(message, position)
+        elif kind in _NOTICE_TYPES:
+            self._read_notice(str(kind), message, position)
         else:
-            self.strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
+            self.thread.note_omission("skipped-record", position, f"type {format_kind(kind)}")
 
-    def _tell_context(self, message: Body) -> None:
-        """Where the session runs: an annotation before the first message, and when it changes."""
-        self._is_moved = False
-        facts = {
-            _CONTEXT[name]: value for name, value in pick_fields(self.header, *_CONTEXT).items()
-        }
+    def _annotate_context(self, message: Body) -> None:
+        """Annotate where the session runs, before the first message and when it changes."""
+        self._is_context_stale = False
+        fields = pick_fields(self.header, *_CONTEXT_FIELDS)
+        facts = {_CONTEXT_FIELDS[name]: value for name, value in fields.items()}
         changed = {name: value for name, value in facts.items() if self._context.get(name) != value}
         if changed:
             self._context = facts
-            self.strand.add_annotation(
+            self.thread.add_annotation(
                 {"kind": "context", **changed}, ts=to_utc(message.get("timestamp"))
             )
 
-    def _user(self, message: Body, place: str) -> None:
-        """What was sent to the model, and what the person typed where that is something else."""
-        ts, strand = to_utc(message.get("timestamp")), self.strand
-        parts = self._parts(message.get("content"), place)
-        self._take_results(parts, message, place)
-        said = (
-            self._without_media(parts, place)
-            if any(map(get_function_response, parts))
-            else select_message_parts(parts)
+    def _read_user(self, message: Body, position: str) -> None:
+        """Read what was sent to the model, and what was typed if that differs."""
+        thread = self.thread
+        ts = to_utc(message.get("timestamp"))
+        parts = self._get_parts(message.get("content"), position)
+        self._read_results(parts, message, position)
+        has_results = any(map(get_function_response, parts))
+        sent = (
+            self._drop_result_media(parts, position) if has_results else select_message_parts(parts)
         )
-        if message.get("displayContent") is not None:
-            shown = self._parts(message["displayContent"], place)
-            self._take_results(shown, message, place)
-            typed = select_message_parts(shown)
-            if typed:
-                strand.add_message(
-                    "user", wire.build_content(typed), strand.get_user_actor(), ts=ts
-                )
-            if said and said != typed:
-                strand.add_injected_message(wire.build_content(said), ts=ts)
-        elif said:
-            if _is_client_made(said):
-                strand.add_injected_message(wire.build_content(said), ts=ts)
-            else:
-                strand.add_message("user", wire.build_content(said), strand.get_user_actor(), ts=ts)
+        if message.get("displayContent") is None:
+            if sent and _is_client_text(sent):
+                thread.add_injected_message(wire.build_content(sent), ts=ts)
+            elif sent:
+                thread.add_message("user", wire.build_content(sent), thread.get_user_actor(), ts=ts)
+            return
+        shown = self._get_parts(message["displayContent"], position)
+        self._read_results(shown, message, position)
+        typed = select_message_parts(shown)
+        if typed:
+            thread.add_message("user", wire.build_content(typed), thread.get_user_actor(), ts=ts)
+        if sent and sent != typed:
+            thread.add_injected_message(wire.build_content(sent), ts=ts)
 
-    def _without_media(self, parts: list[Body], place: str) -> list[Body]:
-        """Words beside results; a picture there is a result's own, told with its call."""
-        said = select_message_parts(parts)
-        words = [part for part in said if isinstance(part.get("text"), str)]
-        for _ in range(len(said) - len(words)):
-            self.strand.note_omission(
-                "repeated-result", place, "a picture that stands with the result of a call"
+    def _drop_result_media(self, parts: list[Body], position: str) -> list[Body]:
+        """Return the texts next to results; images there belong to a result, with its call."""
+        content_parts = select_message_parts(parts)
+        texts = [part for part in content_parts if isinstance(part.get("text"), str)]
+        for _ in range(len(content_parts) - len(texts)):
+            self.thread.note_omission(
+                "repeated-result", position, "duplicate of an image in a result"
             )
-        return words
+        return texts
 
-    def _parts(self, content: Any, place: str) -> list[Body]:
+    def _get_parts(self, content: Any, position: str) -> list[Body]:
         parts = list_content_parts(content)
         size = len(content) if isinstance(content, list) else 0
         if size > len(parts) or (not parts and content not in (None, "", [])):
-            self.strand.note_omission(
-                "unknown-part", place, "a part that is neither text nor an object"
+            self.thread.note_omission(
+                "unknown-part", position, "part that is neither text nor an object"
             )
         return [part for part in parts if part != {"text": ""}]
 
-    def _take_results(self, parts: list[Body], message: Body, place: str) -> None:
-        """Results in the user's place: as a rule their message has them already."""
+    def _read_results(self, parts: list[Body], message: Body, position: str) -> None:
+        """Read results in a user message; usually they repeat those that are with their calls."""
         media = [
             part for part in select_message_parts(parts) if not isinstance(part.get("text"), str)
         ]
         for part in parts:
-            if (answer := get_function_response(part)) is None:
+            response = get_function_response(part)
+            if response is None:
                 continue
-            key = self.strand.get_call_key(as_text(answer.get("id")))
-            if key and self.strand.draft.is_call_open(key):
-                output, failed = unwrap_output(answer, media)
-                media, ts = [], to_utc(message.get("timestamp"))
-                self.strand.add_tool_result(
-                    key, output, ts=ts, facts=build_result_facts(None, failed)
+            key = self.thread.get_call_key(as_text(response.get("id")))
+            if not key or not self.thread.draft.is_call_open(key):
+                self.thread.note_omission(
+                    "repeated-result", position, "duplicate of the result in its call"
                 )
-            else:
-                self.strand.note_omission(
-                    "repeated-result", place, "a result that stands with its call already"
-                )
-
-    def _model(self, message: Body, place: str) -> None:
-        """Thoughts, then words, then calls, then their results, which Gemini CLI keeps in one
-        object with the calls."""
-        strand, ts = self.strand, to_utc(message.get("timestamp"))
-        strand.set_model(message.get("model"))
-        spent = _Spent(strand, _usage(message.get("tokens")))
-        thoughts = message.get("thoughts")
-        for thought in thoughts if isinstance(thoughts, list) else ():
-            if isinstance(thought, dict) and (text := _thought(thought)):
-                spent.on_thought(
-                    strand.add_reasoning(
-                        text, ts=to_utc(thought.get("timestamp")) or ts, summary=True
-                    )
-                )
-            else:
-                strand.note_omission("unknown-part", place, "a thought without words")
-        parts = self._parts(message.get("content"), place)
-        if not thoughts:
-            self._thoughts_in(parts, ts, spent)
-        if said := select_message_parts(parts):
-            strand.add_message(
-                "assistant", wire.build_content(said), strand.model_actor, ts=ts, usage=spent.take()
+                continue
+            output, has_failed = unwrap_output(response, media)
+            media = []
+            ts = to_utc(message.get("timestamp"))
+            self.thread.add_tool_result(
+                key, output, ts=ts, facts=build_result_facts(None, has_failed)
             )
-        held = message.get("toolCalls")
-        held = held if isinstance(held, list) else [] if held is None else [held]
-        calls = [
-            call for call in held if isinstance(call, dict) and (call.get("id") or call.get("name"))
-        ]
-        if len(calls) != len(held):
-            strand.note_omission("unknown-part", place, "a call without an id and a name")
-        known = {as_text(call.get("id")) for call in calls}
-        calls += [
-            call
-            for part in parts
-            if (call := get_function_call(part)) and as_text(call.get("id")) not in known
-        ]
-        self._calls(calls, message.get("id") or place, ts, spent)
-        spent.close(ts)
 
-    def _thoughts_in(self, parts: list[Body], ts: str | None, spent: "_Spent") -> None:
+    def _read_answer(self, message: Body, position: str) -> None:
+        """Read reasoning, text, calls and their results, which are in one object with the calls."""
+        thread = self.thread
+        ts = to_utc(message.get("timestamp"))
+        thread.set_model(message.get("model"))
+        usage = _MessageUsage(thread, _parse_usage(message.get("tokens")))
+        thoughts = message.get("thoughts")
+        if isinstance(thoughts, list):
+            self._read_thoughts(thoughts, ts, usage, position)
+        parts = self._get_parts(message.get("content"), position)
+        # Thoughts may be parts of the content instead.
+        if not thoughts:
+            self._read_thought_parts(parts, ts, usage)
+        content_parts = select_message_parts(parts)
+        if content_parts:
+            content = wire.build_content(content_parts)
+            thread.add_message("assistant", content, thread.model_actor, ts=ts, usage=usage.take())
+        calls = self._find_calls(message, parts, position)
+        self._read_calls(calls, message.get("id") or position, ts, usage)
+        usage.close(ts)
+
+    def _read_thoughts(
+        self, thoughts: list[Any], ts: str | None, usage: "_MessageUsage", position: str
+    ) -> None:
+        for thought in thoughts:
+            text = _build_thought(thought) if isinstance(thought, dict) else ""
+            if not text:
+                self.thread.note_omission("unknown-part", position, "thought without text")
+                continue
+            thought_ts = to_utc(thought.get("timestamp")) or ts
+            usage.add_reasoning(self.thread.add_reasoning(text, ts=thought_ts, summary=True))
+
+    def _read_thought_parts(
+        self, parts: list[Body], ts: str | None, usage: "_MessageUsage"
+    ) -> None:
         for part in parts:
-            if part.get("thought") is True and (text := as_text(part.get("text"))):
-                spent.on_thought(self.strand.add_reasoning(text, ts=ts, summary=True))
+            text = as_text(part.get("text"))
+            if part.get("thought") is True and text:
+                usage.add_reasoning(self.thread.add_reasoning(text, ts=ts, summary=True))
 
-    def _calls(self, calls: list[Body], group: object, ts: str | None, spent: "_Spent") -> None:
-        strand, keys = self.strand, []
+    def _find_calls(self, message: Body, parts: list[Body], position: str) -> list[Body]:
+        """Return the calls of an answer: its `toolCalls`, and those only in its parts."""
+        items = message.get("toolCalls")
+        if items is None:
+            items = []
+        elif not isinstance(items, list):
+            items = [items]
+        calls = [
+            call
+            for call in items
+            if isinstance(call, dict) and (call.get("id") or call.get("name"))
+        ]
+        if len(calls) != len(items):
+            self.thread.note_omission("unknown-part", position, "call with neither id nor name")
+        known_ids = {as_text(call.get("id")) for call in calls}
+        for part in parts:
+            call = get_function_call(part)
+            if call and as_text(call.get("id")) not in known_ids:
+                calls.append(call)
+        return calls
+
+    def _read_calls(
+        self, calls: list[Body], group: object, ts: str | None, usage: "_MessageUsage"
+    ) -> None:
+        thread = self.thread
+        keys = []
         for call in calls:
-            given, before = call.get("args"), strand.draft.count
-            key = strand.add_tool_call(
+            arguments = call.get("args")
+            start = thread.draft.count
+            key = thread.add_tool_call(
                 as_text(call.get("id")),
                 as_text(call.get("name")) or "tool",
-                {} if given is None else given,
+                {} if arguments is None else arguments,
                 ts=ts,
-                usage=spent.usage,
+                usage=usage.usage,
                 group=str(group),
-                extra=self._beside(call),
+                extra=self._describe_call(call),
             )
-            if strand.draft.count > before:
-                spent.take()
+            if thread.draft.count > start:
+                usage.take()
             keys.append(key)
         for key, call in zip(keys, calls, strict=True):
-            if agent_id := as_text(call.get("agentId")):
-                self._agent(self, agent_id, call, key)
+            agent_id = as_text(call.get("agentId"))
+            if agent_id:
+                self._read_subagent(self, agent_id, call, key)
             if call.get("result") is not None:
-                self._result(key, call)
+                self._read_result(key, call)
 
-    def _beside(self, call: Body) -> Body:
-        """What else is known of a call: how it stood when no result came, and a description, each
-        only once.
+    def _describe_call(self, call: Body) -> Body:
+        """Return the status of a call without a result, and its description, each only once.
 
-        The older form has the tool's own description there, the newer one what this very call is
-        for."""
+        In the older form that describes the tool, in the newer one this call.
+        """
         extra: Body = {}
-        status, description = as_text(call.get("status")), as_text(call.get("description"))
+        status = as_text(call.get("status"))
         if status and status != "success" and call.get("result") is None:
             extra["status"] = status
-        given = call.get("args")
-        if description and not (isinstance(given, dict) and description in given.values()):
-            mark = hash((as_text(call.get("name")), description))
-            if mark not in self._described:
-                self._described.add(mark)
+        description = as_text(call.get("description"))
+        arguments = call.get("args")
+        if isinstance(arguments, dict) and description in arguments.values():
+            description = None
+        if description:
+            key = hash((as_text(call.get("name")), description))
+            if key not in self._descriptions:
+                self._descriptions.add(key)
                 extra["description"] = description
         return extra
 
-    def _result(self, key: str, call: Body) -> None:
-        """The result's own time is the call's timestamp: it was written when the call was done."""
+    def _read_result(self, key: str, call: Body) -> None:
+        """Read the result of a call, whose timestamp is that of its end."""
         parts = list_content_parts(call["result"])
-        answers = [found for part in parts if (found := get_function_response(part)) is not None]
-        # After a history snapshot a result may hold those of its siblings too.
-        own = (found for found in answers if found.get("id") == call.get("id"))
-        answer = next(own, answers[0] if answers else {})
-        output, failed = unwrap_output(
-            answer, [part for part in parts if get_function_response(part) is None]
-        )
-        if not answer and not parts:
+        responses = []
+        others = []
+        for part in parts:
+            response = get_function_response(part)
+            if response is None:
+                others.append(part)
+            else:
+                responses.append(response)
+        # After a history snapshot a result may also hold those of its siblings.
+        own = [response for response in responses if response.get("id") == call.get("id")]
+        response = next(iter(own or responses), {})
+        output, has_failed = unwrap_output(response, others)
+        if not response and not parts:
             output = call["result"]
-        self.strand.add_tool_result(
-            key,
-            output,
-            ts=to_utc(call.get("timestamp")),
-            facts=build_result_facts(call.get("status"), failed),
+        ts = to_utc(call.get("timestamp"))
+        self.thread.add_tool_result(
+            key, output, ts=ts, facts=build_result_facts(call.get("status"), has_failed)
         )
 
-    def _notice(self, level: str, message: Body, place: str) -> None:
-        """What the client told the person; it never was in the talk."""
-        text = wire.build_content(self._parts(message.get("content"), place))
+    def _read_notice(self, level: str, message: Body, position: str) -> None:
+        """Read a message of the client to the person, which the model never saw."""
+        text = wire.build_content(self._get_parts(message.get("content"), position))
         data: Body = {"kind": "notice", "level": level, "text": text}
         if level == "error":
             data = {"kind": "error", "error": text}
         elif text == _CANCELLED:
             data = {"kind": "interrupted", "text": text}
-        self.strand.add_annotation(data, ts=to_utc(message.get("timestamp")))
+        self.thread.add_annotation(data, ts=to_utc(message.get("timestamp")))
 
 
-class _Spent:
-    """What a message cost: told once, on its first event that is no thought."""
+class _MessageUsage:
+    """The usage of a message: exported once, on its first event that is no reasoning."""
 
-    def __init__(self, strand: Thread, usage: Usage | None) -> None:
-        self._strand = strand
+    def __init__(self, thread: Thread, usage: Usage | None) -> None:
+        self._thread = thread
         self.usage = usage
-        self._thought: Event | None = None
+        self._reasoning: Event | None = None
 
-    def on_thought(self, event: Event) -> None:
-        self._thought = self._thought or event
+    def add_reasoning(self, event: Event) -> None:
+        self._reasoning = self._reasoning or event
 
     def take(self) -> Usage | None:
-        usage, self.usage = self.usage, None
+        usage = self.usage
+        self.usage = None
         return usage
 
     def close(self, ts: str | None) -> None:
-        """Nothing but thoughts came, or nothing at all."""
-        if self.usage and self._thought is not None:
-            self._strand.draft.set_usage(self._thought, self.usage)
+        """Assign the usage of a message that has only reasoning, or nothing at all."""
+        if self.usage and self._reasoning is not None:
+            self._thread.draft.set_usage(self._reasoning, self.usage)
         elif self.usage:
-            self._strand.add_annotation({"kind": "usage"}, ts=ts, usage=self.usage)
+            self._thread.add_annotation({"kind": "usage"}, ts=ts, usage=self.usage)
 
 
-def _is_client_made(parts: list[Body]) -> bool:
-    """Whether the client says it: a text that begins as its own do."""
+class RepetitionDetector:
+    """Detects history that the client writes again, with new ids, after a cancelled call (0.61)."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self.is_repeating = False
+        """True from a second session context on, until new content or a new history comes."""
+
+    def is_repeated(self, message: Body) -> bool:
+        """Return whether a message holds only known content; otherwise remember its content."""
+        parts = list_content_parts(message.get("content"))
+        hashes = [key for key in map(_hash_part, parts) if key is not None]
+        if self._known and hashes and _starts_with_context(parts):
+            self.is_repeating = True
+        if not self._known.issuperset(hashes):
+            self.is_repeating = False
+        if not self.is_repeating:
+            self._known.update(hashes)
+            calls = message.get("toolCalls")
+            if isinstance(calls, list):
+                self._known.update(_hash_call(call) for call in calls if isinstance(call, dict))
+        return self.is_repeating
+
+
+def _starts_with_context(parts: list[Body]) -> bool:
+    first = next(iter(parts), {})
+    return str(first.get("text", "")).lstrip().startswith(_SESSION_CONTEXT)
+
+
+def _hash_part(part: Body) -> int | None:
+    """Return a hash of a text or a call; thoughts, results and the context do not count."""
+    if part.get("thought") is True or get_function_response(part) is not None:
+        return None
+    call = get_function_call(part)
+    if call is not None:
+        return _hash_call(call)
+    text = part.get("text")
+    if not isinstance(text, str):
+        return hash(encode_deep(part))
+    if not text or text.lstrip().startswith(_SESSION_CONTEXT):
+        return None
+    return hash(text)
+
+
+def _hash_call(call: Body) -> int:
+    """Return a hash of tool and arguments: the id differs when the history is written again."""
+    return hash((encode_deep(call.get("name")), encode_deep(call.get("args"))))
+
+
+def _is_client_text(parts: list[Body]) -> bool:
+    """Return whether the client wrote a user message."""
     content = wire.build_content(parts)
-    return isinstance(content, str) and content.lstrip().startswith(_CLIENT_MADE)
+    return isinstance(content, str) and content.lstrip().startswith(_CLIENT_PREFIXES)
 
 
-def _thought(thought: Body) -> str:
-    return "\n\n".join(
-        text for name in ("subject", "description") if (text := as_text(thought.get(name)))
-    )
+def _build_thought(thought: Body) -> str:
+    texts = [as_text(thought.get(name)) for name in ("subject", "description")]
+    return "\n\n".join(text for text in texts if text)
 
 
-def _usage(tokens: Any) -> Usage | None:
-    """Gemini counts thoughts apart from the answer, and what tools read apart from the prompt."""
+def _parse_usage(tokens: Any) -> Usage | None:
+    """Return the usage; Gemini counts thoughts apart from output, and tool input from input."""
     if not isinstance(tokens, dict):
         return None
     return build_usage(
-        input_tokens=_sum(tokens, "input", "tool"),
-        output_tokens=_sum(tokens, "output", "thoughts"),
+        input_tokens=_sum_counts(tokens, "input", "tool"),
+        output_tokens=_sum_counts(tokens, "output", "thoughts"),
         reasoning_tokens=tokens.get("thoughts"),
         cache_read_tokens=tokens.get("cached"),
     )
 
 
-def _sum(tokens: Body, *names: str) -> int | None:
-    found = [count for name in names if type(count := tokens.get(name)) is int]
-    return sum(found) if found else None
+def _sum_counts(tokens: Body, *names: str) -> int | None:
+    known = [tokens[name] for name in names if type(tokens.get(name)) is int]
+    return sum(known) if known else None

@@ -1,5 +1,8 @@
-"""The records of a Gemini CLI file in order, each message once: its last form, in the place of its
-first."""
+"""The records of a Gemini CLI file in order, each message once.
+
+The newer form appends a message again whenever it grows. The last version of a message is read, at
+the position of its first.
+"""
 
 import hashlib
 from collections import deque
@@ -11,136 +14,151 @@ import msgspec
 from open_token.jsontools.nesting import encode_deep
 from open_token.sources.source import Source, decode_json
 
-_TOLD = ("content", "displayContent", "thoughts", "tokens")
-"""What a message says, but for its calls: they have ids of their own, and are told once."""
+# The content of a message except its calls, which have ids and are therefore read once anyway.
+_CONTENT_FIELDS = ("content", "displayContent", "thoughts", "tokens")
 
 
 class Record(NamedTuple):
-    """One record: a header, a message or a patch, with its place for notes."""
+    """One record, a header, a message or a patch, with its position for notes."""
 
-    place: str
+    position: str
     value: Any
 
 
-class _Mark(msgspec.Struct, gc=False):
-    """All that the first look at a line needs."""
+class _LineKey(msgspec.Struct, gc=False):
+    """The only fields that the first pass over a file needs."""
 
     id: Any = None
     rewind: Any = msgspec.field(default=None, name="$rewindTo")
 
 
-_mark = msgspec.json.Decoder(_Mark).decode
+_decode_key = msgspec.json.Decoder(_LineKey).decode
 
 
-def records(source: Source) -> Iterator[Record]:
-    """Every record; the messages of a whole document follow their header."""
-    for number, value in _each_once(source):
+def read_records(source: Source) -> Iterator[Record]:
+    """Yield every record; the messages in a document follow their header."""
+    for number, value in _read_latest_versions(source):
         yield Record(f"line {number}", value)
-        messages = (
-            value.get("messages") if isinstance(value, dict) and "sessionId" in value else None
-        )
-        if isinstance(messages, list):
-            yield from (
-                Record(f"message {place}", message) for place, message in enumerate(messages, 1)
-            )
+        if isinstance(value, dict) and "sessionId" in value:
+            messages = value.get("messages")
+            if isinstance(messages, list):
+                for index, message in enumerate(messages, 1):
+                    yield Record(f"message {index}", message)
 
 
-def _each_once(source: Source) -> Iterator[tuple[int, Any]]:
-    """The lines, with those held back that wait for a later form of their message."""
-    first_of, last_of = _rewritten(source)
-    held: deque[tuple[int, Any]] = deque()
-    renewed: dict[int, Any] = {}
-    out = _Out()
+def _read_latest_versions(source: Source) -> Iterator[tuple[int, Any]]:
+    """Yield the lines, delaying those that wait for a later version of a message."""
+    first_lines, last_lines = _find_rewritten(source)
+    queue: deque[tuple[int, Any]] = deque()
+    latest: dict[int, Any] = {}
+    exported = _ExportedContent()
     for number, value in source.records():
-        first = first_of.get(number)
+        first = first_lines.get(number)
         if first is None:
-            held.append((number, value))
-        elif last_of[first] == number:
-            renewed[first] = value
-        while held and (held[0][0] not in last_of or held[0][0] in renewed):
-            line, known = held.popleft()
-            last = renewed.pop(line, known)
-            if (rest := out.rest(last) if source.grows else last) is not None:
-                yield line, rest
-    yield from held
+            queue.append((number, value))
+        elif last_lines[first] == number:
+            latest[first] = value
+        # Yield what waits for no later version; the order of the file is preserved.
+        while queue and (queue[0][0] not in last_lines or queue[0][0] in latest):
+            line, original = queue.popleft()
+            version = latest.pop(line, original)
+            if source.grows:
+                version = exported.remove_known(version)
+                if version is None:
+                    continue
+            yield line, version
+    yield from queue
 
 
-class _Out:
-    """The messages of a growing file that are out already: a later form of one tells only what is
-    new in it."""
+class _ExportedContent:
+    """What was read of a growing file before: of a later version only the new parts are read."""
 
     def __init__(self) -> None:
-        self._told: dict[str, set[bytes]] = {}
+        self._digests: dict[str, set[bytes]] = {}
+        """The parts of each message, in the order of the messages."""
 
-    def rest(self, value: Any) -> Any:
-        """The record without what an earlier form of it has told; None when nothing is left."""
+    def remove_known(self, value: Any) -> Any:
+        """Return a record without parts that an earlier version had; None if nothing is left."""
         if not isinstance(value, dict):
             return value
-        if isinstance(target := value.get("$rewindTo"), str):
-            self._forget(target)
-        name = value.get("id")
-        if not isinstance(name, str):
+        target = value.get("$rewindTo")
+        if isinstance(target, str):
+            self._forget_from(target)
+        message_id = value.get("id")
+        if not isinstance(message_id, str):
             return value
-        is_first, told = name not in self._told, self._told.setdefault(name, set())
-        parts = {field: _listed(value[field]) for field in _TOLD if field in value}
-        new = {
-            field: [part for part in held if _digest(part) not in told]
-            for field, held in parts.items()
-        }
-        told.update(_digest(part) for held in parts.values() for part in held)
+        is_first = message_id not in self._digests
+        known = self._digests.setdefault(message_id, set())
+        has_new = False
+        shortened: dict[str, list[Any]] = {}
+        seen: list[bytes] = []
+        for field in _CONTENT_FIELDS:
+            if field not in value:
+                continue
+            parts = _to_list(value[field])
+            digests = [_digest(part) for part in parts]
+            seen += digests
+            new = [part for part, key in zip(parts, digests, strict=True) if key not in known]
+            has_new = has_new or bool(new)
+            if len(new) < len(parts):
+                shortened[field] = new
+        known.update(seen)
         if is_first:
             return value
-        less = {field: left for field, left in new.items() if len(left) < len(parts[field])}
-        return {**value, **less} if any(new.values()) or value.get("toolCalls") else None
+        if has_new or value.get("toolCalls"):
+            return {**value, **shortened}
+        return None
 
-    def _forget(self, target: str) -> None:
-        """What was taken back may come again."""
-        names = list(self._told)
-        for name in names[names.index(target) if target in self._told else 0 :]:
-            del self._told[name]
+    def _forget_from(self, target: str) -> None:
+        """Forget the messages that a rewind took back: they may come again."""
+        ids = list(self._digests)
+        start = ids.index(target) if target in self._digests else 0
+        for message_id in ids[start:]:
+            del self._digests[message_id]
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+def _to_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
 
 
 def _digest(part: Any) -> bytes:
     return hashlib.blake2b(encode_deep(part).encode(), digest_size=16).digest()
 
 
-def _rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:
-    """For each line that repeats a message the line of its first form, and for each such first line
-    the last."""
-    lives: dict[str, int] = {}
-    first_of: dict[int, int] = {}
-    last_of: dict[int, int] = {}
-    for number, mark in source.records(_look, is_preview=True):
-        if isinstance(mark, dict):
-            mark = _Mark(mark.get("id"), mark.get("$rewindTo"))
-        if not isinstance(mark, _Mark):
+def _find_rewritten(source: Source) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the first line for each line that repeats a message, and the last for each first."""
+    active: dict[str, int] = {}
+    first_lines: dict[int, int] = {}
+    last_lines: dict[int, int] = {}
+    for number, key in source.records(_decode_line_key, is_preview=True):
+        if isinstance(key, dict):
+            key = _LineKey(key.get("id"), key.get("$rewindTo"))
+        if not isinstance(key, _LineKey):
             continue
-        if isinstance(mark.rewind, str):
-            _forget(lives, mark.rewind)
-        elif isinstance(mark.id, str):
-            first = lives.setdefault(mark.id, number)
+        if isinstance(key.rewind, str):
+            _rewind(active, key.rewind)
+        elif isinstance(key.id, str):
+            first = active.setdefault(key.id, number)
             if first != number:
-                first_of[number] = first
-                last_of[first] = number
-    return first_of, last_of
+                first_lines[number] = first
+                last_lines[first] = number
+    return first_lines, last_lines
 
 
-def _forget(lives: dict[str, int], target: str) -> None:
-    """A rewind ends the messages from its target on, or all when it names none of them."""
-    start = lives.get(target, 0)
-    while lives:
-        name, line = lives.popitem()
+def _rewind(active: dict[str, int], target: str) -> None:
+    """End the messages from a target on, or all if it names none of them."""
+    start = active.get(target, 0)
+    while active:
+        message_id, line = active.popitem()
         if line < start:
-            lives[name] = line
+            active[message_id] = line
             return
 
 
-def _look(raw: bytes) -> Any:
+def _decode_line_key(raw: bytes) -> Any:
     try:
-        return _mark(raw)
+        return _decode_key(raw)
     except msgspec.ValidationError:
         return decode_json(raw)

@@ -1,38 +1,33 @@
-"""Grok CLI (Grok Build): the history of a chat as the model sees it, with what lies in its folder
-beside it."""
+"""Recognize chat histories of Grok CLI, and read the facts that a listing shows of them."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
 _KINDS = frozenset(("system", "user", "assistant", "reasoning", "tool_result", "backend_tool_call"))
-_ENVELOPES = frozenset(
+# Other formats with these types have an envelope with one of these fields.
+_FOREIGN_FIELDS = frozenset(
     "uuid parentUuid sessionId session_id payload timestamp message role part event subtype".split()
 )
-_MARKS = {
+# Fields that only Grok writes, in the kinds that decide.
+_OWN_FIELDS = {
     "user": ("prompt_index", "synthetic_reason", "prior_turn_interrupt"),
     "assistant": ("model_id", "model_fingerprint", "tool_calls"),
-    "reasoning": ("encrypted_content",),
     "backend_tool_call": ("kind",),
-    "tool_result": ("tool_call_id",),
 }
+_PREVIEW_LENGTH = 400
 
 
 def sniff(source: Source) -> bool:
-    """Records without an envelope, most of these kinds, of which some have what only this runtime
-    writes."""
+    """Return whether most records are of known kinds, some with fields that only Grok writes."""
     records = source.sample
-    if not all(isinstance(record, dict) and _ENVELOPES.isdisjoint(record) for record in records):
+    for record in records:
+        if not isinstance(record, dict) or not _FOREIGN_FIELDS.isdisjoint(record):
+            return False
+    items = [record for record in records if _is_item(record)]
+    if 2 * len(items) <= len(records):
         return False
-    known = [record for record in records if _is_item(record)]
-    if 2 * len(known) <= len(records):
-        return False
-    marked = [
-        record["type"]
-        for record in known
-        if any(name in record for name in _MARKS.get(record["type"], ()))
-    ]
-    return any(kind in ("user", "assistant", "backend_tool_call") for kind in marked)
+    return any(field in record for record in items for field in _OWN_FIELDS.get(record["type"], ()))
 
 
 def _is_item(record: dict[str, Any]) -> bool:
@@ -43,31 +38,38 @@ def _is_item(record: dict[str, Any]) -> bool:
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: the first words typed; or the facts beside them:
-    id, folder, title."""
+    """Return the first words of a chat; or id, cwd and title from its companion file."""
     for record in records:
-        if isinstance(record, dict) and isinstance(info := record.get("info"), dict):
-            found = {
+        if not isinstance(record, dict):
+            continue
+        info = record.get("info")
+        if isinstance(info, dict):
+            facts = {
                 "id": info.get("id"),
                 "cwd": info.get("cwd"),
                 "title": record.get("generated_title"),
             }
             return {
-                name: value for name, value in found.items() if isinstance(value, str) and value
+                name: value for name, value in facts.items() if isinstance(value, str) and value
             }
-        if isinstance(record, dict) and record.get("type") == "user" and "prompt_index" in record:
-            parts = record.get("content")
-            texts = (
-                [part.get("text") for part in parts if isinstance(part, dict)]
-                if isinstance(parts, list)
-                else []
-            )
-            words = next((text for text in texts if isinstance(text, str)), "")
-            words = words.partition("<user_query>")[2].partition("</user_query>")[0] or words
-            return {"title": words.strip()[:400]}
+        if record.get("type") == "user" and "prompt_index" in record:
+            text = _read_typed_text(record)
+            return {"title": text.strip()[:_PREVIEW_LENGTH]}
     return {}
 
 
+def _read_typed_text(record: dict[str, Any]) -> str:
+    parts = record.get("content")
+    if not isinstance(parts, list):
+        return ""
+    for part in parts:
+        text = part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            query = text.partition("<user_query>")[2].partition("</user_query>")[0]
+            return query or text
+    return ""
+
+
 def companion_file(name: str) -> str | None:
-    """The file that tells more of a session."""
+    """Return the file next to a chat that `peek` also understands."""
     return "summary.json" if name == "chat_history.jsonl" else None

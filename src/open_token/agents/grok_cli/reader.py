@@ -1,277 +1,403 @@
-"""One chat of Grok CLI: its records as draft verbs, with what was typed taken out of what was put
-around it."""
+"""Read a chat of Grok CLI with the files in its folder.
+
+`summary.json` describes the session; `updates.jsonl` has times and failures of tools and the usage
+of turns, which the chat itself does not record.
+"""
 
 import re
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from open_token.agents.grok_cli.session_files import Run, summary, updates
 from open_token.builder.draft import Draft
+from open_token.errors import InputError
 from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.thread import Thread
+from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_url_block
-from open_token.jsontools.timestamps import to_utc
+from open_token.jsontools.timestamps import from_epoch, to_utc
+from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
-_PERSON = ("interjection", "human")
-# An older preamble has no mark that it was put in.
-_PUT_IN = ("<user_info>", "<system-reminder>", "<git_status>", "<agent_skills>", "<mcp_servers>")
-_TOLD = ("message", "reasoning")
-_FILE = "chat_history.jsonl"
+_TYPED_REASONS = ("interjection", "human")
+# Prefixes of injected user messages in older files, which have no `synthetic_reason`.
+_INJECTED_PREFIXES = (
+    "<user_info>",
+    "<system-reminder>",
+    "<git_status>",
+    "<agent_skills>",
+    "<mcp_servers>",
+)
+_CHAT_FILE = "chat_history.jsonl"
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_FINAL_STATUSES = ("completed", "failed")
 Body = dict[str, Any]
 
 
-class Session:
-    """Reads a chat with what lies beside it."""
+@dataclass(slots=True)
+class ToolRun:
+    """One run of a tool: when it was called, when it ended, and how."""
+
+    called: str | None = None
+    ended: str | None = None
+    status: str | None = None
+
+
+@dataclass(slots=True)
+class Updates:
+    """What is read of the log of updates."""
+
+    runs: dict[str, ToolRun] = field(default_factory=dict)
+    """By the ids of the calls."""
+    usages: dict[int, list[tuple[Usage, str | None]]] = field(default_factory=dict)
+    """Usage and end of turns, subagents included, by the number of their prompt."""
+    prompt: int = 0
+    """The number of the last prompt."""
+
+
+class SessionReader:
+    """Reads one chat with the files in its folder."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._strand = Thread(draft, draft.get_actor("system", "Grok CLI"), _provider)
-        self._beside = summary(source, draft)
-        beside = updates(source, draft)
-        self._runs, self._spent = beside.runs, beside.spent
-        self._model = as_text(self._beside.get("current_model_id"))
+        self._thread = Thread(draft, draft.get_actor("system", "Grok CLI"), _find_provider)
+        self._summary = _read_summary(source, draft)
+        updates = _read_updates(source, draft)
+        self._runs = updates.runs
+        self._usages = updates.usages
+        self._model = as_text(self._summary.get("current_model_id"))
         self._settings: Body = {}
-        self._searched: set[str] = set()
-        self._held: list[tuple[Body, str]] = []
-        """Reasoning and searches before an answer."""
+        self._searches: set[str] = set()
+        self._pending: list[tuple[Body, str]] = []
+        """Reasoning and searches that wait for their answer, which names the model."""
 
     def read(self) -> None:
-        """Tell everything."""
-        self._frame()
+        """Read the whole chat into the draft."""
+        self._describe_conversation()
         for number, record in self._source.records():
             kind = record.get("type") if isinstance(record, dict) else None
             if kind in ("reasoning", "backend_tool_call"):
-                self._held.append((record, f"line {number}"))
+                self._pending.append((record, f"line {number}"))
                 continue
             if kind == "assistant":
                 self._model = as_text(record.get("model_id")) or self._model
-            self._flush()
-            self._record(record, f"line {number}")
-        self._flush()
-        self._end_turns(None)
+            self._flush_pending()
+            self._read_record(record, f"line {number}")
+        self._flush_pending()
+        self._add_turn_usages(None)
 
-    def _end_turns(self, prompt: Any) -> None:
-        """Tell what the turns before a prompt took, or at the end all others."""
-        for number in sorted(self._spent):
-            if type(prompt) is int and number >= prompt:
+    def _add_turn_usages(self, prompt: int | None) -> None:
+        """Add the usage of the turns before a prompt, or of all remaining ones."""
+        for number in sorted(self._usages):
+            if prompt is not None and number >= prompt:
                 break
-            for usage, ts in self._spent.pop(number):
-                self._strand.add_annotation({"kind": "turn_usage"}, ts=ts, usage=usage)
+            for usage, ts in self._usages.pop(number):
+                self._thread.add_annotation({"kind": "turn_usage"}, ts=ts, usage=usage)
 
-    def _flush(self) -> None:
-        """Tell what waited for the answer behind it, which alone names the model."""
-        for record, place in self._held:
-            self._record(record, place)
-        self._held = []
+    def _flush_pending(self) -> None:
+        for record, position in self._pending:
+            self._read_record(record, position)
+        self._pending = []
 
-    def _frame(self) -> None:
-        """The facts about the whole."""
-        beside, info = self._beside, self._beside.get("info")
-        info = info if isinstance(info, dict) else {}
+    def _describe_conversation(self) -> None:
+        summary = self._summary
+        info = summary.get("info")
+        if not isinstance(info, dict):
+            info = {}
         conversation = self._draft.conversation
-        parts = PurePath(self._source.name).parts
-        folder = (
-            parts[-2]
-            if len(parts) > 1 and parts[-1] == _FILE and _UUID.fullmatch(parts[-2])
-            else None
-        )
-        if name := as_text(info.get("id")) or folder:
-            conversation["id"] = name
-        if title := as_text(beside.get("generated_title")) or as_text(
-            beside.get("session_summary")
-        ):
+        session_id = as_text(info.get("id")) or self._find_folder_id()
+        if session_id:
+            conversation["id"] = session_id
+        title = as_text(summary.get("generated_title")) or as_text(summary.get("session_summary"))
+        if title:
             conversation["title"] = title
-        if started := to_utc(beside.get("created_at")):
+        started = to_utc(summary.get("created_at"))
+        if started:
             conversation["started_at"] = started
         conversation["source_runtime"] = "cli"
         conversation["provider"] = "other"
-        facts = pick_fields(info, "cwd") | pick_fields(
-            beside, "head_branch", "parent_session_id", "session_kind", "git_root_dir"
+        facts = pick_fields(info, "cwd")
+        facts |= pick_fields(
+            summary, "head_branch", "parent_session_id", "session_kind", "git_root_dir"
         )
         if facts:
-            self._strand.add_annotation({"kind": "context", **facts})
+            self._thread.add_annotation({"kind": "context", **facts})
 
-    def _record(self, record: Any, place: str) -> None:
+    def _find_folder_id(self) -> str | None:
+        """Return the name of the chat's folder, if that is a session id."""
+        parts = PurePath(self._source.name).parts
+        if len(parts) < 2 or parts[-1] != _CHAT_FILE:
+            return None
+        return parts[-2] if _UUID.fullmatch(parts[-2]) else None
+
+    def _read_record(self, record: Any, position: str) -> None:
         kind = record.get("type") if isinstance(record, dict) else None
         if kind in ("system", "user", "tool_result") and "content" not in record:
-            self._strand.note_omission("no-content", place, f"type {kind} without content")
+            self._thread.note_omission("no-content", position, f"type {kind} without content")
         if kind == "system":
-            if (said := _content(record.get("content"))) != "":
-                self._strand.add_message("system", said, self._strand.client)
+            content = _build_content(record.get("content"))
+            if content != "":
+                self._thread.add_message("system", content, self._thread.client)
         elif kind == "user":
-            self._user(record)
+            self._read_user(record)
         elif kind == "assistant":
-            self._assistant(record, place)
+            self._read_assistant(record, position)
         elif kind == "reasoning":
-            self._strand.set_model(self._model)
-            self._reason(record, place)
+            self._thread.set_model(self._model)
+            self._read_reasoning(record, position)
         elif kind == "tool_result":
-            self._result(record)
+            self._read_result(record)
         elif kind == "backend_tool_call":
-            self._strand.set_model(self._model)
-            self._search(record.get("kind"), place)
+            self._thread.set_model(self._model)
+            self._read_search(record.get("kind"), position)
         else:
-            self._strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
+            self._thread.note_omission("skipped-record", position, f"type {format_kind(kind)}")
 
-    def _user(self, record: Body) -> None:
-        """A message in the user's place: typed, when it has no other reason to be there."""
-        strand, reason = self._strand, as_text(record.get("synthetic_reason"))
-        if "prompt_index" in record and type(prompt := record["prompt_index"]) is int:
-            self._end_turns(prompt)
-        if interrupted := as_text(record.get("prior_turn_interrupt")):
-            strand.add_annotation({"kind": "interrupted", "reason": interrupted})
-        said = _content(record.get("content"))
-        put_in = (
-            isinstance(said, str)
-            and "prompt_index" not in record
-            and said.lstrip().startswith(_PUT_IN)
-        )
-        if (reason and reason not in _PERSON) or put_in:
-            event = strand.add_injected_message(said)
+    def _read_user(self, record: Body) -> None:
+        """Read a user message; it was typed unless something says otherwise."""
+        thread = self._thread
+        prompt = record.get("prompt_index")
+        if type(prompt) is int:
+            self._add_turn_usages(prompt)
+        interrupt = as_text(record.get("prior_turn_interrupt"))
+        if interrupt:
+            thread.add_annotation({"kind": "interrupted", "reason": interrupt})
+        reason = as_text(record.get("synthetic_reason"))
+        content = _build_content(record.get("content"))
+        is_injected = reason is not None and reason not in _TYPED_REASONS
+        if isinstance(content, str) and "prompt_index" not in record:
+            is_injected = is_injected or content.lstrip().startswith(_INJECTED_PREFIXES)
+        if is_injected:
+            event = thread.add_injected_message(content)
             if reason == "compaction_meta":
-                strand.add_annotation({"kind": "compaction_summary"}, parent=event)
-        elif isinstance(said, str):
-            self._typed(said)
-        elif said:
-            strand.add_message(
-                "user", [_typed_block(block) for block in said], strand.get_user_actor()
-            )
+                thread.add_annotation({"kind": "compaction_summary"}, parent=event)
+        elif isinstance(content, str):
+            self._add_typed_text(content)
+        elif content:
+            blocks = [_unwrap_query(block) for block in content]
+            thread.add_message("user", blocks, thread.get_user_actor())
 
-    def _typed(self, text: str) -> None:
-        """What was typed, and what Grok put around it."""
-        found = _QUERY.search(text)
-        before, typed, behind = (
-            (text[: found.start()], found[1], text[found.end() :]) if found else ("", text, "")
-        )
+    def _add_typed_text(self, text: str) -> None:
+        """Add what was typed, and what Grok put around it."""
+        before = ""
+        typed = text
+        after = ""
+        match = _QUERY.search(text)
+        if match:
+            before = text[: match.start()]
+            typed = match[1]
+            after = text[match.end() :]
         if before.strip():
-            self._strand.add_injected_message(before)
+            self._thread.add_injected_message(before)
         if typed:
-            self._strand.add_message("user", typed, self._strand.get_user_actor())
-        if behind.strip():
-            self._strand.add_injected_message(behind)
+            self._thread.add_message("user", typed, self._thread.get_user_actor())
+        if after.strip():
+            self._thread.add_injected_message(after)
 
-    def _assistant(self, record: Body, place: str) -> None:
-        strand = self._strand
-        strand.set_model(self._model)
+    def _read_assistant(self, record: Body, position: str) -> None:
+        thread = self._thread
+        thread.set_model(self._model)
         settings = pick_fields(record, "reasoning_effort")
         if settings and settings != self._settings:
             self._settings = settings
-            strand.add_annotation({"kind": "context", **settings})
-        self._inside(record, place)
-        if (said := _content(record.get("content"))) != "":
-            strand.add_message("assistant", said, strand.model_actor)
+            thread.add_annotation({"kind": "context", **settings})
+        self._read_embedded_items(record, position)
+        content = _build_content(record.get("content"))
+        if content != "":
+            thread.add_message("assistant", content, thread.model_actor)
         calls = record.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and (
-                call.get("id") or call.get("function") or call.get("name")
-            ):
-                self._call(call, place)
+            if _is_call(call):
+                self._read_call(call, position)
             else:
-                strand.note_omission("unknown-part", place, "a call without an id and a name")
+                thread.note_omission("unknown-part", position, "call with neither id nor name")
 
-    def _inside(self, record: Body, place: str) -> None:
-        """Reasoning and searches that older records hold inside the answer."""
-        held = record.get("reasoning")
-        for words in (
-            held.get("text") if isinstance(held, dict) else None,
-            record.get("reasoning_content"),
-        ):
-            if as_text(words):
-                self._strand.add_reasoning(words)
+    def _read_embedded_items(self, record: Body, position: str) -> None:
+        """Read reasoning and searches that older files have inside the answer."""
+        reasoning = record.get("reasoning")
+        reasoning_text = reasoning.get("text") if isinstance(reasoning, dict) else None
+        for text in (as_text(reasoning_text), as_text(record.get("reasoning_content"))):
+            if text:
+                self._thread.add_reasoning(text)
         items = record.get("raw_output")
         for item in items if isinstance(items, list) else ():
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "reasoning":
-                self._reason(item, place)
-            elif (
-                isinstance(kind, str)
-                and kind.endswith("_call")
-                and as_text(item.get("id")) not in self._searched
-            ):
-                self._search({"tool_type": kind.removesuffix("_call"), **item}, place)
-            elif kind not in _TOLD and not (isinstance(kind, str) and kind.endswith("_call")):
-                self._strand.note_omission("unknown-part", place, f"item {format_kind(kind)}")
+                self._read_reasoning(item, position)
+            # A search may also have a record of its own before the answer.
+            elif isinstance(kind, str) and kind.endswith("_call"):
+                if as_text(item.get("id")) not in self._searches:
+                    tool_type = kind.removesuffix("_call")
+                    self._read_search({"tool_type": tool_type, **item}, position)
+            elif kind != "message":
+                self._thread.note_omission("unknown-part", position, f"item {format_kind(kind)}")
 
-    def _reason(self, record: Body, place: str) -> None:
-        """Reasoning: its words, the summary of them, or the mark that it is sealed."""
-        full, short = _texts(record.get("content")), _texts(record.get("summary"))
-        for words in full or short:
-            self._strand.add_reasoning(words, summary=not full)
-        if not full and not short:
-            self._strand.add_reasoning(None)
-        parts = record.get("content") if full else record.get("summary") or record.get("content")
-        if parts and len(full or short) < (len(parts) if isinstance(parts, list) else 1):
-            self._strand.note_omission("empty-reasoning", place, "reasoning without words")
+    def _read_reasoning(self, record: Body, position: str) -> None:
+        """Read reasoning: its text, else its summary; without both it is encrypted."""
+        content = record.get("content")
+        summary = record.get("summary")
+        full_texts = _get_texts(content)
+        texts = full_texts or _get_texts(summary)
+        for text in texts:
+            self._thread.add_reasoning(text, summary=not full_texts)
+        if not texts:
+            self._thread.add_reasoning(None)
+        parts = content if full_texts else summary or content
+        part_count = len(parts) if isinstance(parts, list) else 1
+        if parts and len(texts) < part_count:
+            self._thread.note_omission("empty-reasoning", position, "reasoning without words")
 
-    def _call(self, call: Body, place: str) -> None:
-        native, function = as_text(call.get("id")), call.get("function")
-        named = function if isinstance(function, dict) else call
-        run = self._runs.get(native or "", Run())
-        tool = as_text(named.get("name")) or "tool"
-        self._strand.add_tool_call(
-            native, tool, parse_arguments(named.get("arguments")), ts=run.called, group=place
-        )
+    def _read_call(self, call: Body, position: str) -> None:
+        call_id = as_text(call.get("id"))
+        function = call.get("function")
+        if not isinstance(function, dict):
+            function = call
+        tool = as_text(function.get("name")) or "tool"
+        given = parse_arguments(function.get("arguments"))
+        run = self._runs.get(call_id or "", ToolRun())
+        self._thread.add_tool_call(call_id, tool, given, ts=run.called, group=position)
 
-    def _result(self, record: Body) -> None:
-        native, output = as_text(record.get("tool_call_id")), _content(record.get("content"))
-        run = self._runs.get(native or "", Run())
+    def _read_result(self, record: Body) -> None:
+        call_id = as_text(record.get("tool_call_id"))
+        output = _build_content(record.get("content"))
         images = record.get("images")
         if isinstance(images, list) and images:
-            first = [{"type": "text", "text": output}] if isinstance(output, str) else output
-            output = [*(first if output != "" else []), *(_block(image) for image in images)]
+            blocks: list[Any] = output if isinstance(output, list) else []
+            if isinstance(output, str) and output:
+                blocks = [{"type": "text", "text": output}]
+            output = blocks + [_build_block(image) for image in images]
+        run = self._runs.get(call_id or "", ToolRun())
         facts = {"is_error": True} if run.status == "failed" else None
-        self._strand.add_tool_result(native, output, ts=run.ended, facts=facts)
+        self._thread.add_tool_result(call_id, output, ts=run.ended, facts=facts)
 
-    def _search(self, kind: Any, place: str) -> None:
-        """A tool that ran at the provider: what it was asked and, where that is told, what it
-        found."""
-        if not isinstance(kind, dict):
-            self._strand.note_omission("skipped-record", place, "type backend_tool_call")
+    def _read_search(self, call: Any, position: str) -> None:
+        """Read a tool that ran at the provider, with its results if they are recorded."""
+        if not isinstance(call, dict):
+            self._thread.note_omission("skipped-record", position, "type backend_tool_call")
             return
-        native, action = as_text(kind.get("id")), kind.get("action")
-        self._searched.add(native or "")
-        asked = dict(action) if isinstance(action, dict) else {}
-        asked |= {
-            name: value
-            for name, value in kind.items()
-            if name in ("input", "code", "arguments", "query")
-        }
-        found = {name: asked.pop(name) for name in ("sources", "results") if name in asked}
-        found |= pick_fields(kind, "output", "outputs", "results", "sources")
-        tool, extra = (
-            as_text(kind.get("tool_type")) or "backend_tool",
-            {"native_type": "backend_tool_call"},
-        )
-        if (status := as_text(kind.get("status"))) and status != "completed":
+        call_id = as_text(call.get("id"))
+        self._searches.add(call_id or "")
+        action = call.get("action")
+        given = dict(action) if isinstance(action, dict) else {}
+        for name in call:
+            if name in ("input", "code", "arguments", "query"):
+                given[name] = call[name]
+        # The action of a search holds its query and its sources.
+        results = {name: given.pop(name) for name in ("sources", "results") if name in given}
+        results |= pick_fields(call, "output", "outputs", "results", "sources")
+        extra = {"native_type": "backend_tool_call"}
+        status = as_text(call.get("status"))
+        if status and status != "completed":
             extra["status"] = status
-        key = self._strand.add_tool_call(native, tool, asked, group=place, extra=extra)
-        if found:
-            self._strand.add_tool_result(key, found)
+        tool = as_text(call.get("tool_type")) or "backend_tool"
+        key = self._thread.add_tool_call(call_id, tool, given, group=position, extra=extra)
+        if results:
+            self._thread.add_tool_result(key, results)
 
 
-def _texts(value: Any) -> list[str]:
+def _read_summary(source: Source, draft: Draft) -> Body:
+    """Read `summary.json`; empty if there is none."""
+    file = source.open_sibling("summary.json")
+    if file is None:
+        return {}
+    try:
+        summary = file.document
+    except InputError:
+        draft.note_omission("broken-file", "summary.json", "not valid JSON")
+        return {}
+    return summary if isinstance(summary, dict) else {}
+
+
+def _read_updates(source: Source, draft: Draft) -> Updates:
+    """Read `updates.jsonl`, if there is one."""
+    updates = Updates()
+    file = source.open_sibling("updates.jsonl")
+    if file is None:
+        return updates
+    try:
+        for number, record in file.records():
+            if not _read_update(updates, record):
+                draft.note_omission(
+                    "unknown-record", f"updates.jsonl line {number}", "line is not an update"
+                )
+    except InputError:
+        draft.note_omission("broken-file", "updates.jsonl", "a line is not valid JSON")
+    return updates
+
+
+def _read_update(updates: Updates, record: Any) -> bool:
+    """Read an update about a tool or a turn; return whether it is an update at all."""
+    params = record.get("params") if isinstance(record, dict) else None
+    update = params.get("update") if isinstance(params, dict) else None
+    if not isinstance(params, dict) or not isinstance(update, dict):
+        return False
+    kind = update.get("sessionUpdate")
+    meta = params.get("_meta")
+    milliseconds = meta.get("agentTimestampMs") if isinstance(meta, dict) else None
+    ts = from_epoch(milliseconds, 0.001) or from_epoch(record.get("timestamp"))
+    call_id = as_text(update.get("toolCallId"))
+    if call_id:
+        run = updates.runs.setdefault(call_id, ToolRun())
+        if kind == "tool_call":
+            run.called = run.called or ts
+        status = as_text(update.get("status"))
+        if status in _FINAL_STATUSES:
+            run.ended = ts
+            run.status = status
+    elif kind == "user_message_chunk":
+        chunk_meta = update.get("_meta")
+        index = chunk_meta.get("promptIndex") if isinstance(chunk_meta, dict) else None
+        if type(index) is int:
+            updates.prompt = index
+    elif kind == "turn_completed":
+        usage = _parse_usage(update.get("usage"))
+        if usage:
+            updates.usages.setdefault(updates.prompt, []).append((usage, ts))
+    return True
+
+
+def _parse_usage(usage: Any) -> Usage | None:
+    """Return the usage of a turn, which 1.0.41 records; its input includes cached tokens."""
+    if not isinstance(usage, dict):
+        usage = {}
+    return build_usage(
+        input_tokens=usage.get("inputTokens"),
+        output_tokens=usage.get("outputTokens"),
+        reasoning_tokens=usage.get("reasoningTokens"),
+        cache_read_tokens=usage.get("cachedReadTokens"),
+        cache_write_tokens=usage.get("cacheCreationTokens"),
+    )
+
+
+def _is_call(call: Any) -> bool:
+    return isinstance(call, dict) and bool(
+        call.get("id") or call.get("function") or call.get("name")
+    )
+
+
+def _get_texts(value: Any) -> list[str]:
     parts = value if isinstance(value, list) else [value]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
     return [text for text in texts if isinstance(text, str) and text]
 
 
-def _content(value: Any) -> str | list[Any]:
-    """One text as it is, anything else as a list of blocks."""
+def _build_content(value: Any) -> str | list[Any]:
+    """Return a single text as it is, anything else as a list of blocks."""
     if isinstance(value, str):
         return value
-    parts = value if isinstance(value, list) else [] if value is None else [value]
-    blocks = [_block(part) for part in parts]
+    if value is None:
+        return ""
+    parts = value if isinstance(value, list) else [value]
+    blocks = [_build_block(part) for part in parts]
     if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
         return str(blocks[0]["text"])
     return blocks or ""
 
 
-def _block(part: Any) -> Any:
+def _build_block(part: Any) -> Any:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if isinstance(part, dict) and part.get("type") == "image" and isinstance(part.get("url"), str):
@@ -279,18 +405,17 @@ def _block(part: Any) -> Any:
     return part
 
 
-def _typed_block(block: Any) -> Any:
-    """A block of a prompt with pictures, its text without the mark around it when that is all there
-    is."""
+def _unwrap_query(block: Any) -> Any:
+    """Return a text block without the tags around it, if they enclose all of it."""
     text = block.get("text") if isinstance(block, dict) else None
-    found = _QUERY.fullmatch(text.strip()) if isinstance(text, str) else None
-    return {**block, "text": found[1]} if found else block
+    match = _QUERY.fullmatch(text.strip()) if isinstance(text, str) else None
+    return {**block, "text": match[1]} if match else block
 
 
-def _provider(model: str) -> str | None:
+def _find_provider(model: str) -> str | None:
     return "other" if "grok" in model else None
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the session into the draft."""
-    Session(source, draft).read()
+    SessionReader(source, draft).read()

@@ -1,11 +1,10 @@
-"""One iFlow session: snapshots of a stream told once, and results taken out of the wrapper they
-come in."""
+"""Read an iFlow CLI session: snapshots of streamed answers once, results without their wrapper."""
 
 from typing import Any
 
 import msgspec
 
-from open_token.agents.claude_code.user_text import pieces
+from open_token.agents.claude_code.user_text import split_user_text
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
     THINKING_TYPES,
@@ -28,7 +27,7 @@ from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
-_CONTEXT = {
+_CONTEXT_FIELDS = {
     "cwd": "cwd",
     "gitBranch": "git_branch",
     "version": "version",
@@ -37,218 +36,234 @@ _CONTEXT = {
 Body = dict[str, Any]
 
 
-class Session:
-    """Reads a session file."""
+class SessionReader:
+    """Reads one session file."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._strand = Thread(draft, draft.get_actor("system", "iFlow CLI"), _provider)
+        self._thread = Thread(draft, draft.get_actor("system", "iFlow CLI"), _find_provider)
         self._context: Body = {}
-        self._seen: tuple[Any, ...] = ()
+        self._last_context: tuple[Any, ...] = ()
         self._calls: dict[str, int] = {}
-        """By id: the hash of the arguments of each call that was told."""
-        self._burst: tuple[Any, set[str]] = (None, set())
-        """The record that the last answers follow, and what they said."""
-        self._spent: Usage | None = None
+        """The hash of the arguments of each call, by its id."""
+        self._answer_parent: Any = None
+        """The record that the snapshots of the current answer follow."""
+        self._answer_texts: set[str] = set()
+        """The texts of the current answer."""
+        self._last_usage: Usage | None = None
 
     def read(self) -> None:
-        """Tell everything."""
+        """Read the whole session into the draft."""
         for number, record in self._source.records():
             if isinstance(record, dict):
-                self._record(record, f"line {number}")
+                self._read_record(record, f"line {number}")
             else:
                 self._draft.note_omission(
-                    "skipped-record", f"line {number}", "a line that is no object"
+                    "skipped-record", f"line {number}", "line is not a JSON object"
                 )
         conversation = self._draft.conversation
-        if name := self._context.get("session_id"):
-            conversation["id"] = name
+        session_id = self._context.get("session_id")
+        if session_id:
+            conversation["id"] = session_id
         if self._draft.first_ts:
             conversation["started_at"] = self._draft.first_ts
         conversation["source_runtime"] = "cli"
         conversation["provider"] = "other"
 
-    def _record(self, record: Body, place: str) -> None:
-        kind, message, ts = (
-            record.get("type"),
-            record.get("message"),
-            to_utc(record.get("timestamp")),
-        )
+    def _read_record(self, record: Body, position: str) -> None:
+        kind = record.get("type")
+        message = record.get("message")
         if kind not in ("user", "assistant") or not isinstance(message, dict):
-            self._draft.note_omission("skipped-record", place, f"type {format_kind(kind)}")
+            self._draft.note_omission("skipped-record", position, f"type {format_kind(kind)}")
             return
-        self._meet(record, ts)
+        ts = to_utc(record.get("timestamp"))
+        self._update_context(record, ts)
         content = message.get("content")
+        blocks: list[Any] = content if isinstance(content, list) else [content]
         if content is None:
+            blocks = []
             self._draft.note_omission(
-                "no-content", place, f"type {format_kind(kind)} without content"
+                "no-content", position, f"type {format_kind(kind)} without content"
             )
-        blocks = content if isinstance(content, list) else [] if content is None else [content]
         if kind == "user":
-            self._burst = (None, set())
-            self._user(record, blocks, ts)
+            self._answer_parent = None
+            self._answer_texts = set()
+            self._read_user(record, blocks, ts)
         else:
-            self._assistant(record, message, blocks, ts, place)
+            self._read_snapshot(record, message, blocks, ts, position)
 
-    def _meet(self, record: Body, ts: str | None) -> None:
-        """Where the session runs: an annotation when that is first seen and when it changes."""
-        seen = (
+    def _update_context(self, record: Body, ts: str | None) -> None:
+        """Annotate where the session runs, when that is first seen and when it changes."""
+        context = (
             record.get("cwd"),
             record.get("gitBranch"),
             record.get("version"),
             record.get("sessionId"),
         )
-        if seen == self._seen:
+        if context == self._last_context:
             return
-        self._seen = seen
-        facts = {
-            name: value for key, name in _CONTEXT.items() if (value := as_text(record.get(key)))
-        }
+        self._last_context = context
+        facts = {}
+        for key, name in _CONTEXT_FIELDS.items():
+            value = as_text(record.get(key))
+            if value:
+                facts[name] = value
         if not facts.items() <= self._context.items():
             self._context |= facts
-            self._strand.add_annotation({"kind": "context", **facts}, ts=ts)
+            self._thread.add_annotation({"kind": "context", **facts}, ts=ts)
 
-    def _assistant(
-        self, record: Body, message: Body, blocks: list[Any], ts: str | None, place: str
+    def _read_snapshot(
+        self, record: Body, message: Body, blocks: list[Any], ts: str | None, position: str
     ) -> None:
-        """A snapshot of what the model is saying; its siblings in the same burst repeat parts of
-        it."""
-        strand = self._strand
-        strand.set_model(message.get("model"))
+        """Read a snapshot of an answer; snapshots with the same parent repeat parts of it."""
+        thread = self._thread
+        thread.set_model(message.get("model"))
         parent = record.get("parentUuid")
-        if self._burst[0] != parent:
-            self._burst, self._spent = (parent, set()), None
-        usage = _counted(message.get("usage"))
-        usage, self._spent = (None if usage == self._spent else usage), usage
-        thought = None
+        if self._answer_parent != parent:
+            self._answer_parent = parent
+            self._answer_texts = set()
+            self._last_usage = None
+        counted = _parse_usage(message.get("usage"))
+        # Snapshots of one answer repeat its usage.
+        usage = None if counted == self._last_usage else counted
+        self._last_usage = counted
+        reasoning = None
         for block in blocks:
             if get_block_type(block) in THINKING_TYPES:
-                event = strand.add_reasoning(as_text(block.get("thinking")), ts=ts)
-                thought = thought or event
+                event = thread.add_reasoning(as_text(block.get("thinking")), ts=ts)
+                reasoning = reasoning or event
                 continue
-            before = self._draft.count
-            self._block(block, ts, usage, str(message.get("id")), place)
-            usage = usage if self._draft.count == before else None
-        if usage and thought is not None:
-            self._draft.set_usage(thought, usage)
+            start = self._draft.count
+            self._read_block(block, ts, usage, str(message.get("id")), position)
+            if self._draft.count > start:
+                usage = None
+        if usage and reasoning is not None:
+            self._draft.set_usage(reasoning, usage)
         elif usage:
-            strand.add_annotation({"kind": "usage"}, ts=ts, usage=usage)
+            thread.add_annotation({"kind": "usage"}, ts=ts, usage=usage)
 
-    def _block(
-        self, block: Any, ts: str | None, usage: Usage | None, group: str, place: str
+    def _read_block(
+        self, block: Any, ts: str | None, usage: Usage | None, group: str, position: str
     ) -> None:
-        strand = self._strand
+        thread = self._thread
         if get_block_type(block) == "tool_use":
-            self._call(block, ts, usage, group, place)
+            self._read_call(block, ts, usage, group, position)
             return
-        words = block if isinstance(block, str) else get_plain_text(block)
-        if words is not None and words in self._burst[1]:
+        text = block if isinstance(block, str) else get_plain_text(block)
+        if text is not None and text in self._answer_texts:
             self._draft.note_omission(
-                "repeated-text", place, "words that an earlier snapshot of the same answer has"
+                "repeated-text", position, "text of an earlier snapshot of the same answer"
             )
-        elif words != "":
-            self._burst[1].add(words or "")
-            strand.add_message(
-                "assistant", parse_content([block]), strand.model_actor, ts=ts, usage=usage
+        elif text != "":
+            self._answer_texts.add(text or "")
+            thread.add_message(
+                "assistant", parse_content([block]), thread.model_actor, ts=ts, usage=usage
             )
 
-    def _call(
-        self, block: Body, ts: str | None, usage: Usage | None, group: str, place: str
+    def _read_call(
+        self, block: Body, ts: str | None, usage: Usage | None, group: str, position: str
     ) -> None:
-        """A call, told when its id is first seen."""
-        native, given = as_text(block.get("id")), block.get("input")
-        mark = _mark(given)
-        if native and native in self._calls:
-            if self._calls[native] != mark:
+        """Read a call when its id is first seen."""
+        call_id = as_text(block.get("id"))
+        arguments = block.get("input")
+        arguments_hash = _hash_json(arguments)
+        # Each snapshot repeats the calls before it.
+        if call_id and call_id in self._calls:
+            if self._calls[call_id] != arguments_hash:
                 self._draft.note_omission(
-                    "changed-call", place, "a later snapshot of a call has other arguments"
+                    "changed-call", position, "other arguments in a later snapshot of a call"
                 )
             return
-        if native:
-            self._calls[native] = mark
+        if call_id:
+            self._calls[call_id] = arguments_hash
         tool = as_text(block.get("name")) or "tool"
-        self._strand.add_tool_call(
-            native, tool, {} if given is None else given, ts=ts, usage=usage, group=group
-        )
+        if arguments is None:
+            arguments = {}
+        self._thread.add_tool_call(call_id, tool, arguments, ts=ts, usage=usage, group=group)
 
-    def _user(self, record: Body, blocks: list[Any], ts: str | None) -> None:
-        said: list[Any] = []
+    def _read_user(self, record: Body, blocks: list[Any], ts: str | None) -> None:
+        pending: list[Any] = []
         for block in blocks:
             if isinstance(block, dict) and block.get("type") == "tool_result":
-                self._say(said, record, ts)
-                said = []
-                self._result(block, record.get("toolUseResult"), ts)
+                self._add_user_content(pending, record, ts)
+                pending = []
+                self._read_result(block, record.get("toolUseResult"), ts)
             else:
-                said.append(block)
-        self._say(said, record, ts)
+                pending.append(block)
+        self._add_user_content(pending, record, ts)
 
-    def _say(self, blocks: list[Any], record: Body, ts: str | None) -> None:
-        """Texts in the user's place, with what was typed kept apart from what was put in."""
-        strand = self._strand
+    def _add_user_content(self, blocks: list[Any], record: Body, ts: str | None) -> None:
+        """Add a user message; what was typed is separated from what was injected."""
         if not blocks:
             return
-        if record.get("isMeta") is True or record.get("isCompactSummary") is True:
-            event = strand.add_injected_message(parse_content(blocks), ts=ts)
-            if record.get("isCompactSummary") is True:
-                strand.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
-            return
+        thread = self._thread
         content = parse_content(blocks)
-        for origin, part in pieces(content) if isinstance(content, str) else [("typed", content)]:
+        if record.get("isCompactSummary") is True:
+            event = thread.add_injected_message(content, ts=ts)
+            thread.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
+            return
+        if record.get("isMeta") is True:
+            thread.add_injected_message(content, ts=ts)
+            return
+        if not isinstance(content, str):
+            thread.add_message("user", content, thread.get_user_actor(), ts=ts)
+            return
+        for origin, text in split_user_text(content):
             if origin == "typed":
-                strand.add_message("user", part, strand.get_user_actor(), ts=ts)
-            else:
-                event = strand.add_injected_message(part, ts=ts)
-                if origin in ("summary", "interrupted"):
-                    kind = (
-                        {"kind": "compaction_summary"}
-                        if origin == "summary"
-                        else {"kind": "interrupted"}
-                    )
-                    strand.add_annotation(kind, parent=event, ts=ts)
+                thread.add_message("user", text, thread.get_user_actor(), ts=ts)
+                continue
+            event = thread.add_injected_message(text, ts=ts)
+            if origin == "summary":
+                thread.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
+            elif origin == "interrupted":
+                thread.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
 
-    def _result(self, block: Body, about: Any, ts: str | None) -> None:
-        """A result: in a wrapper around Gemini's response, as that response alone, or as Anthropic
-        has it."""
-        held = block.get("content")
-        wrapper = held if isinstance(held, dict) else {}
-        parts = list_content_parts(wrapper.get("responseParts")) or (
-            [wrapper] if get_function_response(wrapper) else []
-        )
-        failed, tool = block.get("is_error") is True, None
-        native = as_text(block.get("tool_use_id")) or as_text(wrapper.get("callId"))
-        answer = next((found for part in parts if (found := get_function_response(part))), None)
-        if answer is not None or parts:
-            output, wrong = unwrap_output(
-                answer or {}, [part for part in parts if get_function_response(part) is None]
-            )
-            failed, tool = failed or wrong, as_text((answer or {}).get("name"))
+    def _read_result(self, block: Body, result_data: Any, ts: str | None) -> None:
+        """Read a result: a Gemini response, with or without a wrapper, or Anthropic blocks."""
+        content = block.get("content")
+        wrapper = content if isinstance(content, dict) else {}
+        parts = list_content_parts(wrapper.get("responseParts"))
+        if not parts and get_function_response(wrapper):
+            parts = [wrapper]
+        has_failed = block.get("is_error") is True
+        tool = None
+        if parts:
+            responses = [get_function_response(part) for part in parts]
+            response: Body = next(filter(None, responses), {})
+            others = [part for part in parts if get_function_response(part) is None]
+            output, is_error = unwrap_output(response, others)
+            has_failed = has_failed or is_error
+            tool = as_text(response.get("name"))
         else:
-            output = blocks_of(held)
-        status = about.get("status") if isinstance(about, dict) else None
-        self._strand.add_tool_result(
-            native, output, ts=ts, facts=build_result_facts(status, failed), tool=tool
+            output = blocks_of(content)
+        call_id = as_text(block.get("tool_use_id")) or as_text(wrapper.get("callId"))
+        status = result_data.get("status") if isinstance(result_data, dict) else None
+        self._thread.add_tool_result(
+            call_id, output, ts=ts, facts=build_result_facts(status, has_failed), tool=tool
         )
 
 
-def _mark(value: Any) -> int:
+def _hash_json(value: Any) -> int:
     try:
         return hash(msgspec.json.encode(value))
     except RecursionError:
         return 0
 
 
-def _counted(usage: Any) -> Usage | None:
-    """Token counts; iFlow writes zeros where it has none."""
-    made = parse_usage(usage)
-    return made if made and (made.get("input_tokens") or made.get("output_tokens")) else None
+def _parse_usage(usage: Any) -> Usage | None:
+    """Return token counts; iFlow writes zeros where it has none."""
+    counted = parse_usage(usage)
+    if counted and (counted.get("input_tokens") or counted.get("output_tokens")):
+        return counted
+    return None
 
 
-def _provider(model: str) -> str | None:
-    """iFlow serves models of many makers, none of which the spec names."""
+def _find_provider(model: str) -> str | None:
+    """Return `other`: iFlow serves models of many providers, none of which the spec names."""
     return "other" if model else None
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the session into the draft."""
-    Session(source, draft).read()
+    SessionReader(source, draft).read()

@@ -1,13 +1,22 @@
-"""Kimi Code CLI: the event log of a session, and the wire log of the Python CLI before it."""
+"""Kimi Code CLI: the event log of a session, and the wire log of the former Python CLI."""
 
 from open_token.formats.definition import Agent
 
 AGENT = Agent(
     name="kimi_cli",
     title="Kimi Code CLI",
-    checked="event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0; the wire log of the Python CLI 1.51",
-    includes="prompts, answers, thoughts, calls and results, approvals, settings and tools, token counts, compactions, undone turns, subagents from files of their own",
-    omits="what the screen showed of a call (display), timings, and bookkeeping: requests, token counters, file history",
+    checked=(
+        "event logs of protocol 1.4 (with trimmed values) and of Kimi Code 2.1.0, wire logs of the "
+        "Python CLI 1.51"
+    ),
+    includes=(
+        "prompts, answers, reasoning, tool calls and results, approvals, settings and tools, token "
+        "counts, compactions, undone turns, subagents from their own files"
+    ),
+    omits=(
+        "displayed form of calls (display), timings, bookkeeping such as requests, token counters "
+        "and file history"
+    ),
     signatures=(b'"protocol_version"', b'"context.append_', b'"TurnBegin"'),
     places=(
         "$KIMI_CODE_HOME/sessions/*/*/agents/main/wire.jsonl",

@@ -1,18 +1,20 @@
-"""The wire log of Kimi's Python CLI: messages between its parts, with those of subagents wrapped in
-them."""
+"""Read the wire log of Kimi's Python CLI: messages between its parts.
+
+Messages of subagents are wrapped in SubagentEvent messages of their parent.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from open_token.agents.kimi_cli.parts import Step, content, usage
+from open_token.agents.kimi_cli.steps import Body, Step, build_content, parse_usage
 from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import from_epoch
 
-_SILENT = ("TurnEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "CompactionBegin")
-_NOTICES = (
+_SILENT_TYPES = ("TurnEnd", "HookTriggered", "MCPLoadingBegin", "MCPLoadingEnd", "CompactionBegin")
+_NOTICE_TYPES = (
     "Notification",
     "PlanDisplay",
     "QuestionRequest",
@@ -21,150 +23,175 @@ _NOTICES = (
     "BtwBegin",
     "BtwEnd",
 )
-Body = dict[str, Any]
+_APPROVAL_FIELDS = (
+    "id",
+    "request_id",
+    "tool_call_id",
+    "sender",
+    "action",
+    "description",
+    "response",
+    "feedback",
+)
 
 
 @dataclass(slots=True)
-class _Thread:
-    """The main agent or a subagent: its strand and its step."""
+class _AgentState:
+    """The main agent or a subagent, with its current step."""
 
-    strand: Thread
+    thread: Thread
     step: Step
     records: int = 0
-    muted: bool = False
+    is_muted: bool = False
 
 
-class Wire:
-    """Tells the records of one file."""
+class WireLogReader:
+    """Adds the events of one file to the draft."""
 
-    def __init__(self, strand: Thread) -> None:
-        self._main = _Thread(strand, Step(strand))
-        self._below: dict[str, dict[str, _Thread]] = {}
-        """By the call that started them: the subagents at work, by their ids."""
+    def __init__(self, thread: Thread) -> None:
+        self._main = _AgentState(thread, Step(thread))
+        self._subagents: dict[str, dict[str, _AgentState]] = {}
+        """The running subagents by the call that started them, then by their ids."""
 
-    def record(self, record: Any, place: str) -> None:
-        """Tell one record, whatever it is."""
+    def read_record(self, record: Any, position: str) -> None:
+        """Read one record."""
         message = record.get("message") if isinstance(record, dict) else None
-        if not isinstance(message, dict):
-            if not isinstance(record, dict) or record.get("type") != "metadata":
-                self._main.strand.note_omission(
-                    "skipped-record", place, "a record without a message"
-                )
-            return
-        ts = from_epoch(record.get("timestamp"))
-        self._tell(self._main, message, ts, place)
+        if isinstance(message, dict):
+            self._read_message(self._main, message, from_epoch(record.get("timestamp")), position)
+        elif not isinstance(record, dict) or record.get("type") != "metadata":
+            self._main.thread.note_omission("skipped-record", position, "record without a message")
 
     def finish(self) -> None:
-        """No record is left: subagents whose call was never answered end here."""
-        for call in list(self._below):
-            self._close(call)
+        """End the subagents whose call was never answered."""
+        for call_id in list(self._subagents):
+            self._end_subagents(call_id)
 
-    def _tell(self, thread: _Thread, message: Body, ts: str | None, place: str) -> None:
-        kind, payload = message.get("type"), message.get("payload")
-        held = payload if isinstance(payload, dict) else {}
-        strand = thread.strand
-        strand.last_ts = ts or strand.last_ts
-        tell = _TELLERS.get(kind) if isinstance(kind, str) else None
-        if tell is not None:
-            tell(self, thread, held, ts, place)
-        elif kind in _NOTICES:
-            strand.add_annotation({"kind": "notice", "event": kind, "record": held}, ts=ts)
-        elif kind not in _SILENT:
-            strand.note_omission("skipped-record", place, f"type {format_kind(kind)}")
+    def _read_message(
+        self, agent: _AgentState, message: Body, ts: str | None, position: str
+    ) -> None:
+        kind = message.get("type")
+        payload = message.get("payload")
+        if not isinstance(payload, dict):
+            payload = {}
+        thread = agent.thread
+        thread.last_ts = ts or thread.last_ts
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is not None:
+            handler(self, agent, payload, ts, position)
+        elif kind in _NOTICE_TYPES:
+            thread.add_annotation({"kind": "notice", "event": kind, "record": payload}, ts=ts)
+        elif kind not in _SILENT_TYPES:
+            thread.note_omission("skipped-record", position, f"type {format_kind(kind)}")
 
-    def _turn(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        strand = thread.strand
-        if (said := content(payload.get("user_input"))) != "":
-            strand.add_message("user", said, strand.get_user_actor(), ts=ts)
+    def _read_input(self, agent: _AgentState, payload: Body, ts: str | None, position: str) -> None:
+        content = build_content(payload.get("user_input"))
+        if content != "":
+            agent.thread.add_message("user", content, agent.thread.get_user_actor(), ts=ts)
 
-    def _begin(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.step = Step(thread.strand)
+    def _begin_step(self, agent: _AgentState, payload: Body, ts: str | None, position: str) -> None:
+        agent.step = Step(agent.thread)
 
-    def _part(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.set_model(None)
-        thread.step.part(payload, ts)
+    def _read_part(self, agent: _AgentState, payload: Body, ts: str | None, position: str) -> None:
+        agent.thread.set_model(None)
+        agent.step.add_part(payload, ts)
 
-    def _call(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
+    def _read_call(self, agent: _AgentState, payload: Body, ts: str | None, position: str) -> None:
         function = payload.get("function")
-        named = function if isinstance(function, dict) else payload
-        thread.strand.set_model(None)
-        given = parse_arguments(named.get("arguments"))
-        thread.step.add_tool_call(
-            as_text(payload.get("id")), as_text(named.get("name")), given, ts, place
+        if not isinstance(function, dict):
+            function = payload
+        agent.thread.set_model(None)
+        given = parse_arguments(function.get("arguments"))
+        tool = as_text(function.get("name"))
+        agent.step.add_call(as_text(payload.get("id")), tool, given, ts, position)
+
+    def _read_result(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        call_id = as_text(payload.get("tool_call_id"))
+        result = payload.get("return_value", payload.get("result"))
+        if not isinstance(result, dict):
+            result = {"output": result}
+        facts: Body = {"is_error": True} if result.get("is_error") is True else {}
+        for name in ("message", "brief"):
+            text = as_text(result.get(name))
+            if text:
+                facts[name] = text
+        if call_id:
+            self._end_subagents(call_id)
+        output = build_content(result.get("output"))
+        agent.thread.add_tool_result(call_id, output, ts=ts, facts=facts or None)
+
+    def _read_status(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        agent.step.set_usage(parse_usage(payload.get("token_usage")), ts)
+
+    def _read_interruption(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        agent.thread.add_annotation({"kind": "interrupted"}, ts=ts)
+
+    def _read_compaction(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        agent.thread.add_annotation({"kind": "compaction"}, ts=ts)
+
+    def _read_approval(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        agent.thread.add_annotation(
+            {"kind": "approval", **pick_fields(payload, *_APPROVAL_FIELDS)}, ts=ts
         )
 
-    def _result(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        native, value = (
-            as_text(payload.get("tool_call_id")),
-            payload.get("return_value", payload.get("result")),
+    def _read_subagent_event(
+        self, agent: _AgentState, payload: Body, ts: str | None, position: str
+    ) -> None:
+        """Read a message of a subagent; its first one opens a span."""
+        call_id = as_text(payload.get("parent_tool_call_id")) or as_text(
+            payload.get("task_tool_call_id")
         )
-        held = value if isinstance(value, dict) else {"output": value}
-        facts: Body = {"is_error": True} if held.get("is_error") is True else {}
-        facts |= {name: text for name in ("message", "brief") if (text := as_text(held.get(name)))}
-        if native:
-            self._close(native)
-        thread.strand.add_tool_result(
-            native, content(held.get("output")), ts=ts, facts=facts or None
-        )
-
-    def _status(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.step.spend(usage(payload.get("token_usage")), ts)
-
-    def _interrupted(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.add_annotation({"kind": "interrupted"}, ts=ts)
-
-    def _compacted(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        thread.strand.add_annotation({"kind": "compaction"}, ts=ts)
-
-    def _approval(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        names = (
-            "id",
-            "request_id",
-            "tool_call_id",
-            "sender",
-            "action",
-            "description",
-            "response",
-            "feedback",
-        )
-        thread.strand.add_annotation({"kind": "approval", **pick_fields(payload, *names)}, ts=ts)
-
-    def _subagent(self, thread: _Thread, payload: Body, ts: str | None, place: str) -> None:
-        """A message of a subagent, in the span that its first one opens."""
-        call = (
-            as_text(payload.get("parent_tool_call_id"))
-            or as_text(payload.get("task_tool_call_id"))
-            or ""
-        )
-        agent_id, event = as_text(payload.get("agent_id")) or "", payload.get("event")
-        working = self._below.setdefault(call, {})
-        child = working.get(agent_id)
+        call_id = call_id or ""
+        agent_id = as_text(payload.get("agent_id")) or ""
+        running = self._subagents.setdefault(call_id, {})
+        child = running.get(agent_id)
         if child is None:
-            child = working[agent_id] = self._open(thread, call, agent_id, payload, ts)
+            agent_type = as_text(payload.get("subagent_type"))
+            child = self._start_subagent(agent, call_id, agent_id, agent_type, ts)
+            running[agent_id] = child
         child.records += 1
-        if isinstance(event, dict) and not child.muted:
-            self._tell(child, event, ts, place)
+        event = payload.get("event")
+        if isinstance(event, dict) and not child.is_muted:
+            self._read_message(child, event, ts, position)
 
-    def _open(
-        self, thread: _Thread, call: str, agent_id: str, payload: Body, ts: str | None
-    ) -> _Thread:
-        draft, kind = thread.strand.draft, as_text(payload.get("subagent_type"))
-        strand = thread.strand.create_child(kind, agent_id or None, agent_id or "subagent")
-        strand.label = ""
+    def _start_subagent(
+        self,
+        agent: _AgentState,
+        call_id: str,
+        agent_id: str,
+        agent_type: str | None,
+        ts: str | None,
+    ) -> _AgentState:
+        draft = agent.thread.draft
+        thread = agent.thread.create_child(agent_type, agent_id or None, agent_id or "subagent")
+        # Its messages are in the file of the parent.
+        thread.label = ""
         if draft.subagents != "none":
-            data: Body = {"kind": "subagent"} | ({"agent_id": agent_id} if agent_id else {})
-            data |= {"tooling_scope": kind, "subagent_type": kind} if kind else {}
-            strand.span = draft.start_span(
-                data, strand.user_actor, ts=ts, call=thread.strand.get_call_key(call)
-            )
-        return _Thread(strand, Step(strand), muted=draft.subagents != "inline")
+            data: Body = {"kind": "subagent"}
+            if agent_id:
+                data["agent_id"] = agent_id
+            if agent_type:
+                data |= {"tooling_scope": agent_type, "subagent_type": agent_type}
+            key = agent.thread.get_call_key(call_id)
+            thread.span = draft.start_span(data, thread.user_actor, ts=ts, call=key)
+        return _AgentState(thread, Step(thread), is_muted=draft.subagents != "inline")
 
-    def _close(self, call: str) -> None:
-        for child in self._below.pop(call, {}).values():
-            strand, draft = child.strand, child.strand.draft
-            if strand.span:
-                data = {"records": child.records} if child.muted else {}
-                draft.end_span(strand.span, data, ts=strand.last_ts, call=call)
+    def _end_subagents(self, call_id: str) -> None:
+        for child in self._subagents.pop(call_id, {}).values():
+            thread = child.thread
+            draft = thread.draft
+            if thread.span:
+                data = {"records": child.records} if child.is_muted else {}
+                draft.end_span(thread.span, data, ts=thread.last_ts, call=call_id)
             else:
                 draft.note_omission(
                     "subagent",
@@ -173,19 +200,19 @@ class Wire:
                 )
 
 
-_TELLERS: dict[str, Callable[[Wire, _Thread, Body, str | None, str], None]] = {
-    "TurnBegin": Wire._turn,
-    "SteerInput": Wire._turn,
-    "StepBegin": Wire._begin,
-    "ContentPart": Wire._part,
-    "ToolCall": Wire._call,
-    "ToolCallRequest": Wire._call,
-    "ToolResult": Wire._result,
-    "StatusUpdate": Wire._status,
-    "StepInterrupted": Wire._interrupted,
-    "CompactionEnd": Wire._compacted,
-    "ApprovalRequest": Wire._approval,
-    "ApprovalResponse": Wire._approval,
-    "ApprovalRequestResolved": Wire._approval,
-    "SubagentEvent": Wire._subagent,
+_HANDLERS: dict[str, Callable[[WireLogReader, _AgentState, Body, str | None, str], None]] = {
+    "TurnBegin": WireLogReader._read_input,
+    "SteerInput": WireLogReader._read_input,
+    "StepBegin": WireLogReader._begin_step,
+    "ContentPart": WireLogReader._read_part,
+    "ToolCall": WireLogReader._read_call,
+    "ToolCallRequest": WireLogReader._read_call,
+    "ToolResult": WireLogReader._read_result,
+    "StatusUpdate": WireLogReader._read_status,
+    "StepInterrupted": WireLogReader._read_interruption,
+    "CompactionEnd": WireLogReader._read_compaction,
+    "ApprovalRequest": WireLogReader._read_approval,
+    "ApprovalResponse": WireLogReader._read_approval,
+    "ApprovalRequestResolved": WireLogReader._read_approval,
+    "SubagentEvent": WireLogReader._read_subagent_event,
 }

@@ -5,9 +5,16 @@ from open_token.formats.definition import Agent, Skill
 AGENT = Agent(
     name="pi",
     title="Pi",
-    checked="session files of version 1 (linear) and 3 (tree), up to 0.87; entries of 1.5 as described",
-    includes="Talk, system prompts, thoughts, tool calls with results, commands the person ran, compactions, summaries of branches, changes of model and thinking level, usage, cost; entries off the current branch as abandoned branches.",
-    omits="The details beside a result and the state that extensions keep, both only with native=full.",
+    checked=(
+        "session files of version 1 (linear) and 3 (tree), up to Pi 0.87, entries of 1.5 from "
+        "documentation only"
+    ),
+    includes=(
+        "messages, system prompts, reasoning, tool calls with results, commands that the person "
+        "ran, compactions, branch summaries, model and thinking level changes, usage, cost, "
+        "abandoned branches"
+    ),
+    omits="details of results, the state of extensions",
     signatures=(b'"session"', b'"parentId"', b'"toolResult"'),
     places=(
         "$PI_CODING_AGENT_SESSION_DIR/*.jsonl",

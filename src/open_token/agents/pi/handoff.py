@@ -1,11 +1,14 @@
-"""Sessions of pi: one entry a line, chained by parentId, in a folder named after the project's."""
+"""Write a session of Pi: one entry a line, chained by parentId.
+
+Its folder is named after the directory of the project.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Prompt, Talk, iso, made_uuid
+from open_token.handoff.conversation import Answer, Call, Prompt, Talk, iso, made_uuid
 from open_token.handoff.target import Scene, Session
 
 TITLE = "pi"
@@ -14,60 +17,54 @@ _COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Version 3, with a usage on every answer: pi ends where one is missing."""
-    name = made_uuid(talk, "pi", scene.cwd, scene.copy)
+    """Build a session file of version 3.
+
+    Every answer has a usage: Pi exits where one is missing.
+    """
+    session_id = made_uuid(talk, "pi", scene.cwd, scene.copy)
     root = Path(scene.env.get("PI_CODING_AGENT_DIR") or scene.home / ".pi" / "agent")
     stamp = iso(talk.began).replace(":", "-").replace(".", "-")
     project = scene.cwd.lstrip("/").replace("/", "-").replace("\\", "-").replace(":", "-")
-    path = root / "sessions" / f"--{project}--" / f"{stamp}_{name}.jsonl"
-    entries = _entries(talk, name, scene.cwd)
+    path = root / "sessions" / f"--{project}--" / f"{stamp}_{session_id}.jsonl"
+    entries = _build_entries(talk, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
-    return Session(name, {path: lines}, [["pi", "--session", name]], ["pi", "--session"])
+    commands = [["pi", "--session", session_id]]
+    return Session(session_id, {path: lines}, commands, ["pi", "--session"])
 
 
-def _entries(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = [
-        {"type": "session", "version": 3, "id": name, "timestamp": iso(talk.began), "cwd": cwd}
-    ]
+def _build_entries(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+    header = {
+        "type": "session",
+        "version": 3,
+        "id": session_id,
+        "timestamp": iso(talk.began),
+        "cwd": cwd,
+    }
+    entries: list[dict[str, Any]] = [header]
 
-    def add(kind: str, ms: int, rest: dict[str, Any]) -> None:
-        parent = made[-1]["id"] if len(made) > 1 else None
-        made.append(
-            {
-                "type": kind,
-                "id": f"{len(made):08x}",
-                "parentId": parent,
-                "timestamp": iso(ms),
-                **rest,
-            }
-        )
+    def add(kind: str, ms: int, fields: dict[str, Any]) -> None:
+        entry = {
+            "type": kind,
+            "id": f"{len(entries):08x}",
+            "parentId": entries[-1]["id"] if len(entries) > 1 else None,
+            "timestamp": iso(ms),
+        }
+        entries.append(entry | fields)
 
     for turn in talk.turns:
         if isinstance(turn, Prompt):
-            said = {
-                "role": "user",
-                "content": [{"type": "text", "text": turn.text}],
-                "timestamp": turn.ms,
-            }
-            add("message", turn.ms, {"message": said})
+            content = [{"type": "text", "text": turn.text}]
+            message = {"role": "user", "content": content, "timestamp": turn.ms}
+            add("message", turn.ms, {"message": message})
             continue
-        add("message", turn.ms, {"message": _answer(turn, talk.provider)})
+        add("message", turn.ms, {"message": _build_answer(turn, talk.provider)})
         for call in turn.calls:
-            result = {
-                "role": "toolResult",
-                "toolCallId": call.id,
-                "toolName": call.tool,
-                "isError": call.failed,
-            }
-            content = [{"type": "text", "text": call.output}]
-            add(
-                "message", call.ms, {"message": result | {"content": content, "timestamp": call.ms}}
-            )
+            add("message", call.ms, {"message": _build_result(call)})
     add("session_info", talk.ended, {"name": talk.title})
-    return made
+    return entries
 
 
-def _answer(turn: Answer, provider: str) -> dict[str, Any]:
+def _build_answer(turn: Answer, provider: str) -> dict[str, Any]:
     text = [{"type": "text", "text": turn.text}] if turn.text else []
     calls = [
         {"type": "toolCall", "id": call.id, "name": call.tool, "arguments": call.arguments}
@@ -83,4 +80,15 @@ def _answer(turn: Answer, provider: str) -> dict[str, Any]:
         "usage": {**dict.fromkeys((*_COUNTS, "totalTokens"), 0), "cost": cost},
         "stopReason": "toolUse" if turn.calls else "stop",
         "timestamp": turn.ms,
+    }
+
+
+def _build_result(call: Call) -> dict[str, Any]:
+    return {
+        "role": "toolResult",
+        "toolCallId": call.id,
+        "toolName": call.tool,
+        "isError": call.failed,
+        "content": [{"type": "text", "text": call.output}],
+        "timestamp": call.ms,
     }

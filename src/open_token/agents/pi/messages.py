@@ -1,4 +1,4 @@
-"""The messages of a Pi session by their roles, as draft verbs."""
+"""Read the messages of a Pi session by their roles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ from open_token.formats.shared.user_shell_commands import add_command_output, ad
 from open_token.model.document import Event, Usage
 
 Message = dict[str, Any]
-_Telling = Callable[[Message, str | None, int], None]
-_USUAL_ENDS = ("stop", "toolUse", None)
+Handler = Callable[[Message, str | None, int], None]
+_USUAL_STOPS = ("stop", "toolUse", None)
 
 
-class Talk:
-    """Tells messages."""
+class MessageReader:
+    """Adds the events of messages to the draft."""
 
     def __init__(self, draft: Draft, client: str) -> None:
         self._draft = draft
@@ -26,134 +26,152 @@ class Talk:
         self._person = ""
         self.providers = ProviderTracker()
         self._actors: dict[tuple[str | None, str | None], str] = {}
-        self._prompt = ""
+        """The actors of models by provider and model."""
+        self._system_prompt = ""
         self._tools: list[str] = []
-        self._roles: dict[str, _Telling] = {
-            "system": self.system,
-            "user": self._user,
-            "assistant": self._assistant,
-            "toolResult": self._result,
-            "bashExecution": self._command,
-            "custom": self.custom,
-            "hookMessage": self.custom,
-            "branchSummary": self._branch_summary,
-            "compactionSummary": self._compaction_summary,
+        self._handlers: dict[str, Handler] = {
+            "system": self.read_system,
+            "user": self._read_user,
+            "assistant": self._read_assistant,
+            "toolResult": self._read_result,
+            "bashExecution": self._read_command,
+            "custom": self.read_custom,
+            "hookMessage": self.read_custom,
+            "branchSummary": self._read_branch_summary,
+            "compactionSummary": self._read_compaction_summary,
         }
 
-    def tell(self, message: Message, ts: str | None, number: int) -> None:
-        """Tell one message."""
+    def read_message(self, message: Message, ts: str | None, number: int) -> None:
+        """Read one message, from the line with this number."""
         role = message.get("role")
-        tell = self._roles.get(role) if isinstance(role, str) else None
-        if tell is None:
+        handler = self._handlers.get(role) if isinstance(role, str) else None
+        if handler is None:
             self._draft.note_omission("unknown-role", f"line {number}", f"role {format_kind(role)}")
         else:
-            tell(message, ts, number)
+            handler(message, ts, number)
 
-    def _asker(self) -> str:
+    def _get_person(self) -> str:
         if not self._person:
             self._person = self._draft.get_actor("human", "user")
         return self._person
 
-    def system(self, message: Message, ts: str | None, number: int) -> None:
-        """What the model is told before all else, since 0.87: words, then named sections.
+    def _get_model_actor(self, provider: str | None, model: str | None) -> str:
+        actor = self._actors.get((provider, model))
+        if actor is None:
+            known_provider = self.providers.add_model(provider, model)
+            actor = self._draft.get_actor(
+                "model", "assistant", provider=known_provider, model=model
+            )
+            self._actors[provider, model] = actor
+        return actor
 
-        A later one tells changes alone, and a compaction tells all of it again.
+    def read_system(self, message: Message, ts: str | None, number: int) -> None:
+        """Read a system message (since 0.87): text, then named sections.
+
+        A later one holds only changes, and a compaction repeats all of it.
         """
         sections = message.get("sections")
-        named = sections if isinstance(sections, dict) else {}
-        texts = [
-            _words(message.get("content")),
-            *(text for text in named.values() if isinstance(text, str)),
-        ]
+        if not isinstance(sections, dict):
+            sections = {}
+        texts = [_join_texts(message.get("content"))]
+        texts += [text for text in sections.values() if isinstance(text, str)]
         prompt = "\n\n".join(text for text in texts if text)
-        if prompt and prompt == self._prompt:
-            self._draft.note_omission(
-                "repeated-prompt", f"line {number}", "a system prompt that was told already"
-            )
+        if prompt and prompt == self._system_prompt:
+            self._draft.note_omission("repeated-prompt", f"line {number}", "repeated system prompt")
         elif prompt:
             self._draft.add_message("system", prompt, self._client, ts=ts)
-            self._prompt = prompt
-        if removed := [name for name, text in named.items() if text is None]:
-            self._draft.add_annotation(
-                {"kind": "settings", "sections_removed": removed}, actor=self._client, ts=ts
-            )
-        self._offer(message, ts, number)
+            self._system_prompt = prompt
+        removed = [name for name, text in sections.items() if text is None]
+        if removed:
+            data = {"kind": "settings", "sections_removed": removed}
+            self._draft.add_annotation(data, actor=self._client, ts=ts)
+        self._read_tools(message, ts, number)
 
-    def _offer(self, message: Message, ts: str | None, number: int) -> None:
-        """The tools that the model can call from now on, or cannot any more."""
-        names, removed = _names(message.get("toolsAdded")), _names(message.get("toolsRemoved"))
-        if (names and names != self._tools) or removed:
-            facts = {"names": names or None, "removed": removed or None}
+    def _read_tools(self, message: Message, ts: str | None, number: int) -> None:
+        """Read the tools that the model is offered from now on, or no longer."""
+        added = _get_names(message.get("toolsAdded"))
+        removed = _get_names(message.get("toolsRemoved"))
+        if (added and added != self._tools) or removed:
+            facts = {"names": added or None, "removed": removed or None}
             self._draft.add_annotation(
                 {"kind": "tools", **pick_fields(facts, *facts)}, actor=self._client, ts=ts
             )
             note_tool_definitions(
                 self._draft.note_omission, message.get("toolsAdded"), f"line {number}"
             )
-        self._tools = names or self._tools
+        self._tools = added or self._tools
 
-    def spent(self, entry: Message, ts: str | None) -> None:
-        """Tokens that no answer of the talk took."""
-        actor = self._speaker(as_text(entry.get("provider")), as_text(entry.get("model")))
-        usage, cost = usage_of(entry.get("usage")), cost_of(entry.get("usage"))
+    def add_usage(self, entry: Message, ts: str | None) -> None:
+        """Add the usage of a request that is no answer of the conversation."""
+        actor = self._get_model_actor(as_text(entry.get("provider")), as_text(entry.get("model")))
         facts = {
             "purpose": as_text(entry.get("kind")),
             "text": as_text(entry.get("note")),
-            "cost_usd": cost,
+            "cost_usd": parse_cost(entry.get("usage")),
         }
         self._draft.add_annotation(
-            {"kind": "usage", **pick_fields(facts, *facts)}, actor=actor, ts=ts, usage=usage
+            {"kind": "usage", **pick_fields(facts, *facts)},
+            actor=actor,
+            ts=ts,
+            usage=parse_usage(entry.get("usage")),
         )
 
-    def _user(self, message: Message, ts: str | None, number: int) -> None:
-        self._draft.add_message("user", parse_content(message.get("content")), self._asker(), ts=ts)
+    def _read_user(self, message: Message, ts: str | None, number: int) -> None:
+        self._draft.add_message(
+            "user", parse_content(message.get("content")), self._get_person(), ts=ts
+        )
 
-    def _assistant(self, message: Message, ts: str | None, number: int) -> None:
-        actor = self._speaker(as_text(message.get("provider")), as_text(message.get("model")))
-        spent, last = usage_of(message.get("usage")), None
-        said = message.get("content")
-        for block in said if isinstance(said, list) else [said] if said else []:
-            last, spent = self._block(block, actor, ts, number, spent)
-        if spent and last is not None:
-            self._draft.set_usage(last, spent)
-        elif spent:
-            self._draft.add_annotation({"kind": "usage"}, actor=actor, ts=ts, usage=spent)
-        self._end(message, actor, ts)
+    def _read_assistant(self, message: Message, ts: str | None, number: int) -> None:
+        actor = self._get_model_actor(
+            as_text(message.get("provider")), as_text(message.get("model"))
+        )
+        usage = parse_usage(message.get("usage"))
+        blocks = message.get("content")
+        if not isinstance(blocks, list):
+            blocks = [blocks] if blocks else []
+        # Reasoning carries the usage only if it comes last, with nothing but reasoning before it.
+        reasoning = None
+        for block in blocks:
+            reasoning = None
+            if isinstance(block, dict) and block.get("type") == "thinking":
+                reasoning = self._add_reasoning(block, actor, ts)
+            elif self._add_block(block, actor, ts, number, usage):
+                usage = None
+        if usage and reasoning is not None:
+            self._draft.set_usage(reasoning, usage)
+        elif usage:
+            self._draft.add_annotation({"kind": "usage"}, actor=actor, ts=ts, usage=usage)
+        self._annotate_stop(message, actor, ts)
 
-    def _speaker(self, provider: str | None, model: str | None) -> str:
-        known = self._actors.get((provider, model))
-        if known is None:
-            named = self.providers.add_model(provider, model)
-            known = self._draft.get_actor("model", "assistant", provider=named, model=model)
-            self._actors[provider, model] = known
-        return known
+    def _add_reasoning(self, block: Message, actor: str, ts: str | None) -> Event:
+        text = as_text(block.get("thinking"))
+        if block.get("redacted") is True:
+            text = None
+        return self._draft.add_reasoning(text, actor, ts=ts)
 
-    def _block(
-        self, block: Any, actor: str, ts: str | None, number: int, spent: Usage | None
-    ) -> tuple[Event | None, Usage | None]:
-        """Tell a block; gives a thought that may have to take the usage, and the usage when it is
-        still untold."""
+    def _add_block(
+        self, block: Any, actor: str, ts: str | None, number: int, usage: Usage | None
+    ) -> bool:
+        """Add a call or a message with the usage; return whether there was anything to add."""
         kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "thinking":
-            words = block.get("thinking")
-            sealed = block.get("redacted") is True or not isinstance(words, str) or not words
-            return self._draft.add_reasoning(None if sealed else words, actor, ts=ts), spent
         if kind == "toolCall":
-            self._call(block, actor, ts, number, spent)
-        elif kind == "text" and type(words := block.get("text")) is str and words:
-            self._draft.add_message("assistant", words, actor, ts=ts, usage=spent)
-        elif said := parse_content([block] if isinstance(block, dict | str) else None):
-            self._draft.add_message("assistant", said, actor, ts=ts, usage=spent)
-        else:
-            return None, spent
-        return None, None
+            self._add_call(block, actor, ts, number, usage)
+            return True
+        # The usual case, without the conversion of other blocks.
+        if kind == "text" and type(text := block.get("text")) is str and text:
+            self._draft.add_message("assistant", text, actor, ts=ts, usage=usage)
+            return True
+        converted = parse_content([block] if isinstance(block, dict | str) else None)
+        if converted:
+            self._draft.add_message("assistant", converted, actor, ts=ts, usage=usage)
+            return True
+        return False
 
-    def _call(
-        self, block: dict[str, Any], actor: str, ts: str | None, number: int, spent: Usage | None
+    def _add_call(
+        self, block: Message, actor: str, ts: str | None, number: int, usage: Usage | None
     ) -> None:
         arguments = block.get("arguments")
-        # A call that broke off has its arguments as far as they came, also as the text they came
-        # in.
+        # A call that broke off also has its arguments as incomplete JSON.
         partial = as_text(block.get("partialJson"))
         self._draft.add_tool_call(
             as_text(block.get("id")),
@@ -161,40 +179,43 @@ class Talk:
             {} if arguments is None else arguments,
             actor,
             ts=ts,
-            usage=spent,
+            usage=usage,
             group=number,
             extra={"partial_arguments": partial} if partial else None,
         )
 
-    def _end(self, message: Message, actor: str, ts: str | None) -> None:
-        """What is known of an answer beside its words."""
-        reason, problem = message.get("stopReason"), as_text(message.get("errorMessage"))
-        facts = {"message": problem} if problem else {}
+    def _annotate_stop(self, message: Message, actor: str, ts: str | None) -> None:
+        """Annotate an abort, an error or another unusual stop, and the cost of an answer."""
+        reason = message.get("stopReason")
+        error = as_text(message.get("errorMessage"))
+        facts = {"message": error} if error else {}
         if reason == "aborted":
             self._draft.add_annotation({"kind": "aborted", **facts}, actor=actor, ts=ts)
-        elif reason == "error" or problem:
+        elif reason == "error" or error:
             self._draft.add_annotation({"kind": "api_error", **facts}, actor=actor, ts=ts)
-        elif reason not in _USUAL_ENDS:
+        elif reason not in _USUAL_STOPS:
             self._draft.add_annotation({"kind": "stop", "reason": reason}, actor=actor, ts=ts)
-        if total := cost_of(message.get("usage")):
-            self._draft.add_annotation({"kind": "cost", "cost_usd": total}, actor=actor, ts=ts)
+        cost = parse_cost(message.get("usage"))
+        if cost:
+            self._draft.add_annotation({"kind": "cost", "cost_usd": cost}, actor=actor, ts=ts)
 
-    def _result(self, message: Message, ts: str | None, number: int) -> None:
-        facts = {"is_error": True} if message.get("isError") is True else None
-        output, tool = parse_content(message.get("content")), as_text(message.get("toolName"))
+    def _read_result(self, message: Message, ts: str | None, number: int) -> None:
         self._draft.add_tool_result(
-            as_text(message.get("toolCallId")), output, ts=ts, tool=tool, facts=facts
+            as_text(message.get("toolCallId")),
+            parse_content(message.get("content")),
+            ts=ts,
+            tool=as_text(message.get("toolName")),
+            facts={"is_error": True} if message.get("isError") is True else None,
         )
         if message.get("details"):
             self._draft.note_omission(
                 "side-data",
                 f"line {number}",
-                "the details of a result, which the model did not see",
+                "details of a result, which the model did not see",
             )
 
-    def _command(self, message: Message, ts: str | None, number: int) -> None:
-        """A command that the person ran with `!`; the model was told of it afterwards, or with `!!`
-        not at all."""
+    def _read_command(self, message: Message, ts: str | None, number: int) -> None:
+        """Read a command that the person ran with `!`, or with `!!`, hidden from the model."""
         facts = {
             "exit_code": message.get("exitCode"),
             "cancelled": message.get("cancelled") or None,
@@ -202,92 +223,93 @@ class Talk:
             "full_output_path": as_text(message.get("fullOutputPath")),
             "hidden_from_model": message.get("excludeFromContext") or None,
         }
-        add_user_command(
-            self._draft, as_text(message.get("command")) or "", self._asker(), facts, ts=ts
-        )
+        command = as_text(message.get("command")) or ""
+        add_user_command(self._draft, command, self._get_person(), facts, ts=ts)
         add_command_output(self._draft, parse_content(message.get("output")), self._client, ts=ts)
 
-    def custom(self, message: Message, ts: str | None, number: int) -> None:
-        """What an extension put into the talk."""
-        words = parse_content(message.get("content"))
-        said = self._draft.add_message("user", words, self._client, ts=ts, visibility="internal")
+    def read_custom(self, message: Message, ts: str | None, number: int) -> None:
+        """Read a message that an extension injected."""
+        event = self._add_internal(message.get("content"), ts)
         facts = {"extension": as_text(message.get("customType")), "display": message.get("display")}
         self._draft.add_annotation(
-            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=said, ts=ts
+            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=event, ts=ts
         )
         if message.get("details"):
             self._draft.note_omission(
-                "side-data", f"line {number}", "the details of a message of an extension"
+                "side-data", f"line {number}", "details of a message of an extension"
             )
 
-    def _branch_summary(self, message: Message, ts: str | None, number: int) -> None:
+    def _read_branch_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"from_entry": message.get("fromId")}
-        self.summary(
-            message.get("summary"), {"kind": "branch_summary", **pick_fields(facts, *facts)}, ts
-        )
+        data = {"kind": "branch_summary", **pick_fields(facts, *facts)}
+        self.add_summary(message.get("summary"), data, ts)
 
-    def _compaction_summary(self, message: Message, ts: str | None, number: int) -> None:
+    def _read_compaction_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"tokens_before": message.get("tokensBefore")}
-        self.summary(
-            message.get("summary"), {"kind": "compaction", **pick_fields(facts, *facts)}, ts
+        data = {"kind": "compaction", **pick_fields(facts, *facts)}
+        self.add_summary(message.get("summary"), data, ts)
+
+    def add_summary(
+        self, summary: Any, data: dict[str, Any], ts: str | None, usage: Any = None
+    ) -> None:
+        """Add a summary that replaces earlier messages, with the usage of making it."""
+        event = self._add_internal(summary, ts)
+        cost = parse_cost(usage)
+        if cost:
+            data = {**data, "cost_usd": cost}
+        self._draft.add_annotation(data, parent=event, ts=ts, usage=parse_usage(usage))
+
+    def _add_internal(self, value: Any, ts: str | None) -> Event:
+        return self._draft.add_message(
+            "user", parse_content(value), self._client, ts=ts, visibility="internal"
         )
 
-    def summary(self, words: Any, about: dict[str, Any], ts: str | None, spent: Any = None) -> None:
-        """What the model goes on with in place of what was left, what is known of that, and what
-        making it took."""
-        said = self._draft.add_message(
-            "user", parse_content(words), self._client, ts=ts, visibility="internal"
-        )
-        if total := cost_of(spent):
-            about = {**about, "cost_usd": total}
-        self._draft.add_annotation(about, parent=said, ts=ts, usage=usage_of(spent))
 
-
-def _words(value: Any) -> str:
-    """A text, or the texts of a list of blocks."""
+def _join_texts(value: Any) -> str:
+    """Return a text, or the texts of a list of blocks."""
     if isinstance(value, str):
         return value
-    texts = (
-        [as_text(block.get("text")) for block in value if isinstance(block, dict)]
-        if isinstance(value, list)
-        else []
-    )
+    if not isinstance(value, list):
+        return ""
+    texts = [as_text(block.get("text")) for block in value if isinstance(block, dict)]
     return "\n".join(text for text in texts if text)
 
 
-def _names(tools: Any) -> list[str]:
-    found = (
-        [as_text(tool.get("name")) for tool in tools if isinstance(tool, dict)]
-        if isinstance(tools, list)
-        else []
-    )
-    return [name for name in found if name]
+def _get_names(tools: Any) -> list[str]:
+    if not isinstance(tools, list):
+        return []
+    names = [as_text(tool.get("name")) for tool in tools if isinstance(tool, dict)]
+    return [name for name in names if name]
 
 
-def cost_of(usage: Any) -> float | None:
-    """What it cost in all, where that is known and not nothing."""
+def parse_cost(usage: Any) -> float | None:
+    """Return the total cost, if it is known and not zero."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
     total = cost.get("total") if isinstance(cost, dict) else None
     return total if type(total) in (int, float) and total else None
 
 
-def usage_of(usage: Any) -> Usage | None:
-    """Pi's figures in the export's terms: its input leaves cached tokens out; an answer that never
-    came has zeros."""
+def parse_usage(usage: Any) -> Usage | None:
+    """Return token counts.
+
+    Pi's input excludes cached tokens; an answer that never came has zeros.
+    """
     if not isinstance(usage, dict):
         return None
-    names = ("input", "output", "cacheRead", "cacheWrite", "reasoning")
-    fresh, output, read, written, reasoning = (_count(usage.get(name)) for name in names)
+    fresh = _to_count(usage.get("input"))
+    output = _to_count(usage.get("output"))
+    read = _to_count(usage.get("cacheRead"))
+    written = _to_count(usage.get("cacheWrite"))
     if not (fresh or output or read or written):
         return None
     return build_usage(
         input_tokens=(fresh or 0) + (read or 0) + (written or 0),
         output_tokens=output,
-        reasoning_tokens=reasoning,
+        reasoning_tokens=_to_count(usage.get("reasoning")),
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
 
 
-def _count(value: Any) -> int | None:
+def _to_count(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None

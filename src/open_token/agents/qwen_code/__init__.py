@@ -1,13 +1,23 @@
-"""Qwen Code: a tree of records in the envelope of Claude Code around Gemini messages."""
+"""Qwen Code: Gemini messages in a tree of records with the envelope of Claude Code."""
 
 from open_token.formats.definition import Agent, Hooks, Replay, Skill
 
 AGENT = Agent(
     name="qwen_code",
     title="Qwen Code",
-    checked="records of 0.21 (with trimmed values) and 0.24, with subagents and compressions; commands described, not seen",
-    includes="prompts as typed and as sent, answers, thoughts, calls and results with their status, token counts, notifications, commands, compressions, titles, branches that were rewound, subagents from files of their own",
-    omits="what the screen showed of a result (resultDisplay), telemetry, snapshots of files, artifacts and attributions",
+    checked=(
+        "versions 0.21 (with trimmed values) and 0.24, subagents, compressions, commands from "
+        "documentation only"
+    ),
+    includes=(
+        "prompts as typed and as sent, answers, reasoning, tool calls and results with status, "
+        "token counts, notifications, commands, compressions, titles, rewound branches, subagents "
+        "from their own files"
+    ),
+    omits=(
+        "displayed form of results (resultDisplay), telemetry, file snapshots, artifacts, "
+        "attributions"
+    ),
     signatures=(b'"parts"', b'"systemPayload"'),
     places=(
         "$QWEN_HOME/projects/*/chats/*.jsonl",

@@ -1,63 +1,69 @@
-"""Qwen Code: a tree of records in the envelope of Claude Code around Gemini messages."""
+"""Recognize session files of Qwen Code, and read the facts that a listing shows of them."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
 _KINDS = ("user", "assistant", "tool_result", "system")
+_PREVIEW_LENGTH = 400
 
 
 def sniff(source: Source) -> bool:
-    """Records with uuid and session around a message of Gemini parts, or with a payload of the
-    system's."""
+    """Return whether records hold a message of Gemini parts or a system payload."""
     return any(_is_record(record) for record in source.sample)
 
 
 def _is_record(record: Any) -> bool:
-    if not isinstance(record, dict) or record.get("type") not in _KINDS or "uuid" not in record:
+    if not isinstance(record, dict) or record.get("type") not in _KINDS:
         return False
+    if "uuid" not in record or "sessionId" not in record:
+        return False
+    if isinstance(record.get("systemPayload"), dict):
+        return True
     message = record.get("message")
-    parts = isinstance(message, dict) and isinstance(message.get("parts"), list)
-    return "sessionId" in record and (parts or isinstance(record.get("systemPayload"), dict))
+    return isinstance(message, dict) and isinstance(message.get("parts"), list)
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records tell of a session: its id, the folder it was held in, a title or the
-    first words typed."""
-    told: dict[str, str] = {}
+    """Return id, cwd, first words and title, as far as the first records say."""
+    facts: dict[str, str] = {}
     words = ""
     for record in records:
         if not isinstance(record, dict):
             continue
         payload = record.get("systemPayload")
-        payload = payload if isinstance(payload, dict) else {}
-        for name, value in (("id", record.get("sessionId")), ("cwd", record.get("cwd"))):
+        if not isinstance(payload, dict):
+            payload = {}
+        for name, key in (("id", "sessionId"), ("cwd", "cwd")):
+            value = record.get(key)
             if isinstance(value, str) and value:
-                told.setdefault(name, value)
-        if isinstance(title := payload.get("customTitle"), str) and title:
-            told["title"] = title
+                facts.setdefault(name, value)
+        title = payload.get("customTitle")
+        if isinstance(title, str) and title:
+            facts["title"] = title
         if record.get("type") == "user" and not record.get("subtype") and not words:
-            words = _words(record, payload)
-    return {"title": words, "words": words, **told}
+            words = _read_first_words(record, payload)
+    return {"title": words, "words": words, **facts}
 
 
 def peek_tail(records: list[Any]) -> dict[str, str]:
-    """The title that the last records give, where Qwen Code writes it again and again."""
-    payloads = [record.get("systemPayload") for record in records if isinstance(record, dict)]
-    titles = [payload.get("customTitle") for payload in payloads if isinstance(payload, dict)]
-    named = [title for title in titles if isinstance(title, str) and title]
-    return {"title": named[-1]} if named else {}
+    """Return the last title, which Qwen Code writes again whenever it appends to the file."""
+    title = None
+    for record in records:
+        payload = record.get("systemPayload") if isinstance(record, dict) else None
+        value = payload.get("customTitle") if isinstance(payload, dict) else None
+        if isinstance(value, str) and value:
+            title = value
+    return {"title": title} if title else {}
 
 
-def _words(record: dict[str, Any], payload: dict[str, Any]) -> str:
+def _read_first_words(record: dict[str, Any], payload: dict[str, Any]) -> str:
     message = record.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
-    texts = (
-        [part.get("text") for part in parts if isinstance(part, dict)]
-        if isinstance(parts, list)
-        else []
-    )
-    for text in (payload.get("displayText"), *texts):
+    texts = [payload.get("displayText")]
+    if isinstance(parts, list):
+        texts += [part.get("text") for part in parts if isinstance(part, dict)]
+    for text in texts:
         if isinstance(text, str) and text:
-            return text[:400]
+            return text[:_PREVIEW_LENGTH]
     return ""

@@ -1,4 +1,4 @@
-"""Sessions of Qwen Code: Gemini's parts in records that are chained by parentUuid."""
+"""Write a session of Qwen Code: Gemini parts in records that are chained by parentUuid."""
 
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,24 @@ SEEN = "0.24.4"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """Records below the folder of the project."""
-    name = made_uuid(talk, "qwen-code", scene.cwd, scene.copy)
+    """Build the session file, in the folder of the project."""
+    session_id = made_uuid(talk, "qwen-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("QWEN_HOME") or scene.home / ".qwen")
-    path = root / "projects" / dashed(scene.cwd) / "chats" / f"{name}.jsonl"
-    lines = b"".join(
-        msgspec.json.encode(record) + b"\n" for record in _records(talk, name, scene.cwd)
-    )
-    return Session(name, {path: lines}, [["qwen", "--resume", name]], [])
+    path = root / "projects" / dashed(scene.cwd) / "chats" / f"{session_id}.jsonl"
+    records = _build_records(talk, session_id, scene.cwd)
+    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+    return Session(session_id, {path: lines}, [["qwen", "--resume", session_id]], [])
 
 
-def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+def _build_records(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
 
     def add(kind: str, role: str, parts: list[dict[str, Any]], ms: int) -> None:
-        made.append(
+        records.append(
             {
-                "uuid": made_uuid(talk, name, len(made)),
-                "parentUuid": made[-1]["uuid"] if made else None,
-                "sessionId": name,
+                "uuid": made_uuid(talk, session_id, len(records)),
+                "parentUuid": records[-1]["uuid"] if records else None,
+                "sessionId": session_id,
                 "timestamp": iso(ms),
                 "type": kind,
                 "cwd": cwd,
@@ -45,20 +44,19 @@ def _records(talk: Talk, name: str, cwd: str) -> list[dict[str, Any]]:
         if isinstance(turn, Prompt):
             add("user", "user", [{"text": turn.text}], turn.ms)
             continue
-        add("assistant", "model", _said(turn), turn.ms)
+        add("assistant", "model", _build_parts(turn), turn.ms)
         for call in turn.calls:
-            answer = {
+            response = {
                 "id": call.id,
                 "name": call.tool,
                 "response": {"error" if call.failed else "output": call.output},
             }
-            add("tool_result", "user", [{"functionResponse": answer}], call.ms)
-    return made
+            add("tool_result", "user", [{"functionResponse": response}], call.ms)
+    return records
 
 
-def _said(turn: Answer) -> list[dict[str, Any]]:
-    text = [{"text": turn.text}] if turn.text else []
-    return text + [
-        {"functionCall": {"id": call.id, "name": call.tool, "args": call.arguments}}
-        for call in turn.calls
-    ]
+def _build_parts(turn: Answer) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
+    for call in turn.calls:
+        parts.append({"functionCall": {"id": call.id, "name": call.tool, "args": call.arguments}})
+    return parts

@@ -1,5 +1,4 @@
-"""The records of a Qwen Code file: fragments of one message joined, and what each has where it
-should be."""
+"""The records of a Qwen Code file, with the fragments of a message joined."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,25 +8,27 @@ from open_token.sources.source import Source
 Body = dict[str, Any]
 
 
-def joined(source: Source) -> Iterator[tuple[int, Any]]:
-    """The records; lines that follow each other with the same uuid and type are parts of one."""
-    first = 0
-    held: list[Any] = []
+def read_records(source: Source) -> Iterator[tuple[int, Any]]:
+    """Yield the records; consecutive lines with the same uuid and type are one message."""
+    first_number = 0
+    fragments: list[Any] = []
     for number, record in source.records():
-        if held and not _is_more(held[0], record):
-            yield first, _one(held)
-            held = []
-        first = first if held else number
-        held.append(record)
-    if held:
-        yield first, _one(held)
+        if fragments and not _is_continuation(fragments[0], record):
+            yield first_number, _join(fragments)
+            fragments = []
+        if not fragments:
+            first_number = number
+        fragments.append(record)
+    if fragments:
+        yield first_number, _join(fragments)
 
 
-def _is_more(first: Any, record: Any) -> bool:
+def _is_continuation(first: Any, record: Any) -> bool:
+    if not isinstance(first, dict) or not isinstance(record, dict):
+        return False
+    uuid = record.get("uuid")
     return (
-        isinstance(first, dict)
-        and isinstance(record, dict)
-        and isinstance(uuid := record.get("uuid"), str)
+        isinstance(uuid, str)
         and first.get("uuid") == uuid
         and first.get("type") == record.get("type")
         and isinstance(record.get("message"), dict)
@@ -35,30 +36,28 @@ def _is_more(first: Any, record: Any) -> bool:
     )
 
 
-def _one(fragments: list[Any]) -> Any:
-    """The fragments as one record: parts behind each other, the first of everything else but for
-    the counts."""
+def _join(fragments: list[Any]) -> Any:
+    """Join fragments: all parts, the last token counts, the first value of everything else."""
     if len(fragments) == 1:
         return fragments[0]
-    made: Body = {}
+    joined: Body = {}
     parts: list[Any] = []
     for record in fragments:
-        parts += parts_of(record)
-        made |= {
-            name: value
-            for name, value in record.items()
-            if made.get(name) is None or name == "usageMetadata"
-        }
-    return made | {"message": {**fragments[0]["message"], "parts": parts}}
+        parts += get_parts(record)
+        for name, value in record.items():
+            if joined.get(name) is None or name == "usageMetadata":
+                joined[name] = value
+    joined["message"] = {**fragments[0]["message"], "parts": parts}
+    return joined
 
 
-def parts_of(record: Body) -> list[Any]:
-    """The parts of a record's message."""
+def get_parts(record: Body) -> list[Any]:
+    """Return the parts of a record's message."""
     message = record.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
     return parts if isinstance(parts, list) else []
 
 
-def body(value: Any) -> Body:
-    """An object, or an empty one for anything else."""
+def to_dict(value: Any) -> Body:
+    """Return an object as it is, an empty one for anything else."""
     return value if isinstance(value, dict) else {}

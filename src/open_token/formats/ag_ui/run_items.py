@@ -1,5 +1,4 @@
-"""Folds the events of an AG-UI run into items: each message, call and result whole, where it
-began."""
+"""Items of a run: every message, call and result joined from its events, at its first position."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,269 +26,279 @@ from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.repeated_history import split_message
 from open_token.jsontools.timestamps import from_epoch, to_utc
 
-_OLDER = {
+# The names of these events before protocol 1.0.
+_RENAMED_EVENTS = {
     "THINKING_TEXT_MESSAGE_START": "REASONING_MESSAGE_START",
     "THINKING_TEXT_MESSAGE_CONTENT": "REASONING_MESSAGE_CONTENT",
     "THINKING_CONTENT": "REASONING_MESSAGE_CONTENT",
     "THINKING_TEXT_MESSAGE_END": "REASONING_MESSAGE_END",
 }
-_LEFT = {
+_OMITTED_EVENTS = {
     "RAW": ("raw-event", "a raw event of the framework"),
     "STATE_SNAPSHOT": ("state", "the state of the application"),
     "STATE_DELTA": ("state", "a change of the application's state"),
 }
-_SILENT = ("TOOL_CALL_END", "REASONING_START", "REASONING_END", "THINKING_END")
+_CALL_EVENTS = ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK")
+_MARKER_EVENTS = ("TOOL_CALL_END", "REASONING_START", "REASONING_END", "THINKING_END")
+_EMPTY_PARTS = (TextPart(""), ReasoningPart(""))
+_RUN_IDS = {"run_id": "runId", "thread_id": "threadId", "parent_run_id": "parentRunId"}
 
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """Something to tell: a piece of talk that may still grow, a fact beside it, a subagent that
-    begins or ends."""
+    """An item of a run: a part of a message, an annotation, a snapshot, or a subagent's start or end."""
 
     place: str
-    owner: str | None = None
+    subagent: str | None = None
     ts: str | None = None
     role: str = "assistant"
     name: str | None = None
     part: Part | None = None
-    pieces: list[str] = field(default_factory=list)
-    sealed: bool = False
-    note: JsonObject | None = None
-    begins: JsonObject | None = None
-    ends: JsonObject | None = None
+    deltas: list[str] = field(default_factory=list)
+    is_encrypted: bool = False
+    annotation: JsonObject | None = None
+    subagent_start: JsonObject | None = None
+    subagent_end: JsonObject | None = None
     snapshot: list["Item"] | None = None
-    is_delta: bool = False
+    is_incremental: bool = False
+    """Whether the snapshot holds only messages that are new."""
     usage: Any = None
 
-    def whole(self) -> Part | None:
-        """The piece of talk with everything that was streamed; None when there is nothing in it."""
-        text = "".join(self.pieces)
-        if isinstance(self.part, TextPart) and self.pieces:
+    def join_deltas(self) -> Part | None:
+        """Return the part with everything that was streamed; None when it is empty."""
+        text = "".join(self.deltas)
+        part = self.part
+        if isinstance(part, TextPart) and self.deltas:
             return TextPart(text)
-        if isinstance(self.part, ReasoningPart) and (self.pieces or self.sealed):
-            return ReasoningPart(text) if text else ReasoningPart(None) if self.sealed else None
-        if isinstance(self.part, ToolCallPart) and self.pieces:
-            return self.part._replace(arguments=parse_arguments(text))
-        return None if self.part in (TextPart(""), ReasoningPart("")) else self.part
+        if isinstance(part, ToolCallPart) and self.deltas:
+            return part._replace(arguments=parse_arguments(text))
+        if isinstance(part, ReasoningPart):
+            if text:
+                return ReasoningPart(text)
+            if self.is_encrypted:
+                return ReasoningPart(None)
+            if self.deltas:
+                return None
+        return None if part in _EMPTY_PARTS else part
 
 
-def time_of(value: Any) -> str | None:
-    """A time: the protocol names no unit, so seconds and milliseconds are told apart by their
-    size."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return (
-            from_epoch(value, 0.001) if value > 1e11 else from_epoch(value) if value > 1e8 else None
-        )
-    return to_utc(value)
+def parse_time(value: Any) -> str | None:
+    """Return a time; the protocol names no unit, so its size tells seconds from milliseconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return to_utc(value)
+    if value > 1e11:
+        return from_epoch(value, 0.001)
+    return from_epoch(value) if value > 1e8 else None
 
 
-class Fold:
-    """The items of the run under way."""
+class RunBuilder:
+    """Collects the items of the current run."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self.items: list[Item] = []
-        self._growing: dict[tuple[str, Any], Item] = {}
+        self._items: list[Item] = []
+        self._by_id: dict[tuple[str, Any], Item] = {}
         self._latest: dict[tuple[str, str | None], Item] = {}
+        """By family and subagent: events without an id continue the latest item."""
 
-    def empty(self) -> list[Item]:
-        """All items, which are told now."""
-        items, self.items = self.items, []
-        self._growing, self._latest = {}, {}
+    def take_items(self) -> list[Item]:
+        """Return all items and start the next run."""
+        items = self._items
+        self._items = []
+        self._by_id = {}
+        self._latest = {}
         return items
 
-    def take(self, event: JsonObject, kind: str, place: str) -> bool:
-        """Take an event; gives whether it ends the run."""
-        kind = _OLDER.get(kind, kind)
+    def add_event(self, event: JsonObject, kind: str, place: str) -> bool:
+        """Add an event; return whether it ends the run."""
+        kind = _RENAMED_EVENTS.get(kind, kind)
         if "rawEvent" in event:
-            self._draft.note_omission("raw-event", place, "the raw event beside an event")
+            self._draft.note_omission("raw-event", place, "the raw event attached to an event")
         if event.get("metadata"):
             self._draft.note_omission("metadata", place, "metadata of an event")
-        item = Item(place, as_text(event.get("subagentRunId")), time_of(event.get("timestamp")))
+        item = Item(place, as_text(event.get("subagentRunId")), parse_time(event.get("timestamp")))
         if "_MESSAGE_" in kind and kind.startswith(("TEXT", "REASONING")):
-            self._message(event, kind, item)
-        elif kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK"):
-            self._call(event, kind, item)
-        elif kind in _TAKEN:
-            _TAKEN[kind](self, event, item)
-        elif kind in _LEFT:
-            code, detail = _LEFT[kind]
+            self._add_message_event(event, kind, item)
+        elif kind in _CALL_EVENTS:
+            self._add_call_event(event, kind, item)
+        elif kind in _HANDLERS:
+            _HANDLERS[kind](self, event, item)
+        elif kind in _OMITTED_EVENTS:
+            code, detail = _OMITTED_EVENTS[kind]
             self._draft.note_omission(code, place, detail)
-        elif kind not in _SILENT:
+        elif kind not in _MARKER_EVENTS:
             self._draft.note_omission("unknown-event", place, f"event {format_kind(kind)}")
         return kind in ("RUN_FINISHED", "RUN_ERROR")
 
-    def _message(self, event: JsonObject, kind: str, item: Item) -> None:
-        """A text, or reasoning: begun, gone on with, or both at once as a chunk."""
+    def add_input(self, given: JsonObject, place: str) -> None:
+        """Add the input of a run: messages, tools and context."""
+        tools = given.get("tools")
+        names: list[str] = []
+        for tool in tools if isinstance(tools, list) else ():
+            name = as_text(tool.get("name")) if isinstance(tool, dict) else None
+            if name:
+                names.append(name)
+        if names:
+            self._annotate(Item(place), {"kind": "tools", "names": names})
+            note_tool_definitions(self._draft.note_omission, tools, place)
+        if given.get("context"):
+            self._annotate(Item(place), {"kind": "context", "context": given["context"]})
+        if given.get("state") or given.get("forwardedProps"):
+            self._draft.note_omission("state", place, "the state of the application")
+        messages = given.get("messages")
+        if isinstance(messages, list) and messages:
+            # Clients send the whole history, or only what the user added.
+            roles = [message.get("role") for message in messages if isinstance(message, dict)]
+            is_incremental = "assistant" not in roles and "tool" not in roles
+            self._add_history(messages, Item(place, is_incremental=is_incremental))
+
+    def _add_message_event(self, event: JsonObject, kind: str, item: Item) -> None:
+        """Add an event of a text or of reasoning: a start, a delta, or both in one (a chunk)."""
         family = "text" if kind.startswith("TEXT") else "reasoning"
-        native = as_text(event.get("messageId"))
-        known = (
-            self._growing.get((family, native))
-            if native
-            else self._latest.get((family, item.owner))
-        )
         if kind.endswith("_END"):
-            self._latest.pop((family, item.owner), None)
+            self._latest.pop((family, item.subagent), None)
             return
-        if known is None or kind.endswith("_START"):
-            item.part = TextPart("") if family == "text" else ReasoningPart("")
-            item.role = (
-                (as_text(event.get("role")) or "assistant") if family == "text" else "assistant"
-            )
+        native_id = as_text(event.get("messageId"))
+        target = self._find_item(family, native_id, item)
+        if target is None or kind.endswith("_START"):
             item.name = as_text(event.get("name"))
-            known = self._begin(family, native, item)
-        if isinstance(delta := event.get("delta"), str):
-            known.pieces.append(delta)
+            if family == "text":
+                item.part = TextPart("")
+                item.role = as_text(event.get("role")) or "assistant"
+            else:
+                item.part = ReasoningPart("")
+            target = self._start_item(family, native_id, item)
+        delta = event.get("delta")
+        if isinstance(delta, str):
+            target.deltas.append(delta)
 
-    def _call(self, event: JsonObject, kind: str, item: Item) -> None:
-        native = as_text(event.get("toolCallId"))
-        known = (
-            self._growing.get(("call", native))
-            if native
-            else self._latest.get(("call", item.owner))
-        )
-        if known is None or kind == "TOOL_CALL_START":
-            item.part = ToolCallPart(native, as_text(event.get("toolCallName")) or "tool", {})
-            known = self._begin("call", native, item)
-        if isinstance(delta := event.get("delta"), str) and delta:
-            known.pieces.append(delta)
+    def _add_call_event(self, event: JsonObject, kind: str, item: Item) -> None:
+        native_id = as_text(event.get("toolCallId"))
+        target = self._find_item("call", native_id, item)
+        if target is None or kind == "TOOL_CALL_START":
+            item.part = ToolCallPart(native_id, as_text(event.get("toolCallName")) or "tool", {})
+            target = self._start_item("call", native_id, item)
+        delta = event.get("delta")
+        if isinstance(delta, str) and delta:
+            target.deltas.append(delta)
 
-    def _begin(self, family: str, native: str | None, item: Item) -> Item:
-        self.items.append(item)
-        self._latest[family, item.owner] = item
-        if native:
-            self._growing[family, native] = item
+    def _find_item(self, family: str, native_id: str | None, item: Item) -> Item | None:
+        if native_id:
+            return self._by_id.get((family, native_id))
+        return self._latest.get((family, item.subagent))
+
+    def _start_item(self, family: str, native_id: str | None, item: Item) -> Item:
+        self._items.append(item)
+        self._latest[family, item.subagent] = item
+        if native_id:
+            self._by_id[family, native_id] = item
         return item
 
-    def result(self, event: JsonObject, item: Item) -> None:
+    def _add_result(self, event: JsonObject, item: Item) -> None:
         item.role = "tool"
         item.part = ToolResultPart(
             as_text(event.get("toolCallId")), unpack_output(event.get("content"))
         )
-        self.items.append(item)
-        if native := as_text(event.get("messageId")):
-            self._growing["result", native] = item
+        self._items.append(item)
+        native_id = as_text(event.get("messageId"))
+        if native_id:
+            self._by_id["result", native_id] = item
 
-    def title(self, event: JsonObject, item: Item) -> None:
-        """What older backends call a phase of thinking."""
-        if title := as_text(event.get("title")):
+    def _add_thinking_title(self, event: JsonObject, item: Item) -> None:
+        """Before 1.0, a phase of thinking could have a title."""
+        title = as_text(event.get("title"))
+        if title:
             item.part = ReasoningPart(title, summary=True)
-            self.items.append(item)
+            self._items.append(item)
 
-    def sealed(self, event: JsonObject, item: Item) -> None:
-        known = self._growing.get(("reasoning", as_text(event.get("entityId"))))
-        if known is not None:
-            known.sealed = True
-            if known.pieces:
+    def _add_encrypted_value(self, event: JsonObject, item: Item) -> None:
+        native_id = as_text(event.get("entityId"))
+        reasoning = self._by_id.get(("reasoning", native_id))
+        if reasoning is not None:
+            reasoning.is_encrypted = True
+            if reasoning.deltas:
                 self._draft.note_omission(
-                    "sealed-reasoning", item.place, "encrypted reasoning beside its words"
+                    "sealed-reasoning", item.place, "encrypted reasoning in addition to its text"
                 )
         elif event.get("subtype") == "tool-call":
             self._draft.note_omission(
                 "sealed-reasoning", item.place, "encrypted reasoning of a call"
             )
-        elif any(
-            (family, as_text(event.get("entityId"))) in self._growing
-            for family in ("text", "result")
-        ):
-            # Pydantic AI 2 keeps what it knows of a result, and of words, in such a value.
-            self._draft.note_omission(
-                "sealed-value", item.place, "an encrypted value beside a message"
-            )
+        elif ("text", native_id) in self._by_id or ("result", native_id) in self._by_id:
+            # Pydantic AI 2 stores its own data about a text or a result in such a value.
+            self._draft.note_omission("sealed-value", item.place, "an encrypted value of a message")
         else:
             item.part = ReasoningPart(None)
-            self.items.append(item)
+            self._items.append(item)
 
-    def snapshot(self, event: JsonObject, item: Item) -> None:
-        self.history(event.get("messages"), item)
+    def _add_snapshot(self, event: JsonObject, item: Item) -> None:
+        self._add_history(event.get("messages"), item)
 
-    def history(self, messages: Any, item: Item) -> None:
-        """All messages so far, as a snapshot shows them or as a run is given them."""
+    def _add_history(self, messages: Any, item: Item) -> None:
         item.snapshot = []
         for message in messages if isinstance(messages, list) else ():
-            item.snapshot += self._pieces(message, item.place)
-        self.items.append(item)
+            item.snapshot += self._read_message(message, item.place)
+        self._items.append(item)
 
-    def _pieces(self, message: Any, place: str) -> list[Item]:
-        role = message.get("role") if isinstance(message, dict) else None
-        made: Message | None
-        if role == "reasoning":
-            words = as_text(message.get("content"))
-            sealed = bool(message.get("encryptedValue"))
-            made = Message(
-                "assistant",
-                [ReasoningPart(words) if words else ReasoningPart(None if sealed else "")],
-            )
-        elif role == "activity":
+    def _read_message(self, body: Any, place: str) -> list[Item]:
+        """Return the items of a message of a history."""
+        role = body.get("role") if isinstance(body, dict) else None
+        message: Message | None
+        if role == "activity":
             self._draft.note_omission("activity", place, "an activity in a list of messages")
             return []
+        if role == "reasoning":
+            text = as_text(body.get("content"))
+            if text is None and not body.get("encryptedValue"):
+                text = ""
+            message = Message("assistant", [ReasoningPart(text)])
         else:
-            made = parse_message(message)
-        if made is None:
+            message = parse_message(body)
+        if message is None:
             self._draft.note_omission("unknown-message", place, "a message without a role")
             return []
-        for kind in made.unknown_kinds:
+        for kind in message.unknown_kinds:
             self._draft.note_omission(
-                "unknown-part", place, f"part {format_kind(kind)}, kept as it is"
+                "unknown-part", place, f"part {format_kind(kind)}, preserved verbatim"
             )
-        owner = as_text(message.get("subagentRunId")) if isinstance(message, dict) else None
-        empty = (TextPart(""), ReasoningPart(""))
+        subagent = as_text(body.get("subagentRunId")) if isinstance(body, dict) else None
         return [
-            Item(place, owner, role=role, name=made.name, part=part)
-            for role, part in split_message(made)
-            if part not in empty
+            Item(place, subagent, role=part_role, name=message.name, part=part)
+            for part_role, part in split_message(message)
+            if part not in _EMPTY_PARTS
         ]
 
-    def note(self, item: Item, data: JsonObject) -> None:
-        """A fact beside the talk."""
-        item.note = data
-        self.items.append(item)
+    def _annotate(self, item: Item, data: JsonObject) -> None:
+        item.annotation = data
+        self._items.append(item)
 
-    def step(self, event: JsonObject, item: Item) -> None:
+    def _add_step(self, event: JsonObject, item: Item) -> None:
         status = "started" if event.get("type") == "STEP_STARTED" else "finished"
-        self.note(item, {"kind": "step", "name": event.get("stepName"), "status": status})
+        self._annotate(item, {"kind": "step", "name": event.get("stepName"), "status": status})
 
-    def custom(self, event: JsonObject, item: Item) -> None:
-        self.note(item, {"kind": "custom", "name": event.get("name"), "value": event.get("value")})
+    def _add_custom(self, event: JsonObject, item: Item) -> None:
+        data = {"kind": "custom", "name": event.get("name"), "value": event.get("value")}
+        self._annotate(item, data)
 
-    def activity(self, event: JsonObject, item: Item) -> None:
+    def _add_activity(self, event: JsonObject, item: Item) -> None:
         data: JsonObject = {"kind": "activity", "activity_type": event.get("activityType")}
-        if native := as_text(event.get("messageId")):
-            data["message_id"] = native
-        self.note(item, data | pick_fields(event, "content", "patch"))
+        native_id = as_text(event.get("messageId"))
+        if native_id:
+            data["message_id"] = native_id
+        self._annotate(item, data | pick_fields(event, "content", "patch"))
 
-    def run_started(self, event: JsonObject, item: Item) -> None:
+    def _start_run(self, event: JsonObject, item: Item) -> None:
         given = event.get("input")
-        held: JsonObject = given if isinstance(given, dict) else {}
+        if not isinstance(given, dict):
+            given = {}
         data: JsonObject = {"kind": "run", "status": "started"}
-        names = (("run_id", "runId"), ("thread_id", "threadId"), ("parent_run_id", "parentRunId"))
-        data |= {name: event[key] for name, key in names if as_text(event.get(key))}
-        self.note(item, data | pick_fields(held, "resume"))
-        self.given(held, item.place)
+        for name, field_name in _RUN_IDS.items():
+            if as_text(event.get(field_name)):
+                data[name] = event[field_name]
+        self._annotate(item, data | pick_fields(given, "resume"))
+        self.add_input(given, item.place)
 
-    def given(self, held: JsonObject, place: str) -> None:
-        """What a run was given: messages, tools, what the application says of its surroundings."""
-        tools = held.get("tools")
-        names = (
-            [tool.get("name") for tool in tools if isinstance(tool, dict)]
-            if isinstance(tools, list)
-            else []
-        )
-        if names := [name for name in names if as_text(name)]:
-            self.note(Item(place), {"kind": "tools", "names": names})
-            note_tool_definitions(self._draft.note_omission, tools, place)
-        if held.get("context"):
-            self.note(Item(place), {"kind": "context", "context": held["context"]})
-        if held.get("state") or held.get("forwardedProps"):
-            self._draft.note_omission("state", place, "the state of the application")
-        messages = held.get("messages")
-        if isinstance(messages, list) and messages:
-            roles = [message.get("role") for message in messages if isinstance(message, dict)]
-            self.history(
-                messages, Item(place, is_delta="assistant" not in roles and "tool" not in roles)
-            )
-
-    def run_finished(self, event: JsonObject, item: Item) -> None:
+    def _finish_run(self, event: JsonObject, item: Item) -> None:
         data: JsonObject = {
             "kind": "run",
             "status": "finished",
@@ -297,47 +306,50 @@ class Fold:
         }
         if as_text(event.get("runId")):
             data["run_id"] = event["runId"]
-        self.note(item, data)
-        self._usage(event, item)
+        self._annotate(item, data)
+        self._add_usage(event, item)
 
-    def run_error(self, event: JsonObject, item: Item) -> None:
-        self.note(item, {"kind": "error", **pick_fields(event, "message", "code")})
-        self._usage(event, item)
+    def _fail_run(self, event: JsonObject, item: Item) -> None:
+        self._annotate(item, {"kind": "error", **pick_fields(event, "message", "code")})
+        self._add_usage(event, item)
 
-    def _usage(self, event: JsonObject, item: Item) -> None:
-        given = event.get("usage")
-        for entry in given if isinstance(given, list) else ():
+    def _add_usage(self, event: JsonObject, item: Item) -> None:
+        usage = event.get("usage")
+        for entry in usage if isinstance(usage, list) else ():
             if isinstance(entry, dict):
                 data = {"kind": "usage", **pick_fields(entry, "provider", "model")}
-                self.note(Item(item.place, ts=item.ts, usage=entry), data)
+                self._annotate(Item(item.place, ts=item.ts, usage=entry), data)
 
-    def agent_started(self, event: JsonObject, item: Item) -> None:
-        item.begins = event
-        self.items.append(item)
+    def _start_subagent(self, event: JsonObject, item: Item) -> None:
+        item.subagent_start = event
+        self._items.append(item)
 
-    def agent_finished(self, event: JsonObject, item: Item) -> None:
-        item.ends = pick_fields(event, "result", "outcome")
-        self.items.append(item)
+    def _finish_subagent(self, event: JsonObject, item: Item) -> None:
+        item.subagent_end = pick_fields(event, "result", "outcome")
+        self._items.append(item)
 
-    def agent_error(self, event: JsonObject, item: Item) -> None:
-        item.ends = {"error": get_first(event, "message") or "", **pick_fields(event, "code")}
-        self.items.append(item)
+    def _fail_subagent(self, event: JsonObject, item: Item) -> None:
+        item.subagent_end = {
+            "error": get_first(event, "message") or "",
+            **pick_fields(event, "code"),
+        }
+        self._items.append(item)
 
 
-_TAKEN: dict[str, Callable[[Fold, JsonObject, Item], None]] = {
-    "TOOL_CALL_RESULT": Fold.result,
-    "THINKING_START": Fold.title,
-    "REASONING_ENCRYPTED_VALUE": Fold.sealed,
-    "MESSAGES_SNAPSHOT": Fold.snapshot,
-    "STEP_STARTED": Fold.step,
-    "STEP_FINISHED": Fold.step,
-    "CUSTOM": Fold.custom,
-    "ACTIVITY_SNAPSHOT": Fold.activity,
-    "ACTIVITY_DELTA": Fold.activity,
-    "RUN_STARTED": Fold.run_started,
-    "RUN_FINISHED": Fold.run_finished,
-    "RUN_ERROR": Fold.run_error,
-    "SUBAGENT_STARTED": Fold.agent_started,
-    "SUBAGENT_FINISHED": Fold.agent_finished,
-    "SUBAGENT_ERROR": Fold.agent_error,
+_HANDLERS: dict[str, Callable[[RunBuilder, JsonObject, Item], None]] = {
+    "TOOL_CALL_RESULT": RunBuilder._add_result,
+    "THINKING_START": RunBuilder._add_thinking_title,
+    "REASONING_ENCRYPTED_VALUE": RunBuilder._add_encrypted_value,
+    "MESSAGES_SNAPSHOT": RunBuilder._add_snapshot,
+    "STEP_STARTED": RunBuilder._add_step,
+    "STEP_FINISHED": RunBuilder._add_step,
+    "CUSTOM": RunBuilder._add_custom,
+    "ACTIVITY_SNAPSHOT": RunBuilder._add_activity,
+    "ACTIVITY_DELTA": RunBuilder._add_activity,
+    "RUN_STARTED": RunBuilder._start_run,
+    "RUN_FINISHED": RunBuilder._finish_run,
+    "RUN_ERROR": RunBuilder._fail_run,
+    "SUBAGENT_STARTED": RunBuilder._start_subagent,
+    "SUBAGENT_FINISHED": RunBuilder._finish_subagent,
+    "SUBAGENT_ERROR": RunBuilder._fail_subagent,
 }

@@ -1,4 +1,4 @@
-"""What one step of an ATIF trajectory is in the record: words, thoughts, calls, results, counts."""
+"""One step of an ATIF trajectory: text, reasoning, tool calls, results and token counts."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,16 +14,17 @@ from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage, Visibility
 
 Body = dict[str, Any]
-Spawn = Callable[[Body, str | None], None]
-"""Tells the subagent that a reference names, given the key of the call it serves."""
-_FAILED = ("is_error", "tool_result_is_error")
-"""How agents of Harbor mark a failed call."""
-_RESULT = ("content", "source_call_id", "subagent_trajectory_ref", "extra")
+ReadSubagent = Callable[[Body, str | None], None]
+"""Reads the subagent that a reference names, given the key of the call that started it."""
+_ERROR_FLAGS = ("is_error", "tool_result_is_error")
+"""How the agents of Harbor mark a failed call, in the extra fields of its result."""
+_RESULT_FIELDS = ("content", "source_call_id", "subagent_trajectory_ref", "extra")
+_TOKEN_FIELDS = ("prompt_token_ids", "completion_token_ids", "logprobs")
 
 
 @dataclass
-class Speaker:
-    """Who speaks in a trajectory, and which of its calls were made under which key."""
+class Speakers:
+    """The participants of a trajectory, and the keys of its calls."""
 
     draft: Draft
     name: str
@@ -31,267 +32,309 @@ class Speaker:
     runtime: str
     span: str | None
     asker: str | None
+    """The agent that started this one, if any."""
     visibility: Visibility | None
     keys: dict[str, str] = field(default_factory=dict)
-    """By the trajectory's own ids, which other trajectories of the conversation may use again."""
+    """By the ids in this trajectory, which other trajectories of the conversation may use again."""
     actors: dict[str | None, str] = field(default_factory=dict)
 
     @property
     def agent(self) -> str:
         """The agent with its usual model."""
-        return self.agent_with(self.model)
+        return self.get_agent(self.model)
 
-    def agent_with(self, model: str | None) -> str:
-        """The agent with the model that a step names."""
-        known = self.actors.get(model)
-        if known is None:
-            known = self.draft.get_actor(
-                "model", self.name, provider=identify_provider(model), model=model
-            )
-            self.actors[model] = known
-        return known
+    def get_agent(self, model: str | None) -> str:
+        """Return the agent with the model that a step names."""
+        actor = self.actors.get(model)
+        if actor is None:
+            provider = identify_provider(model)
+            actor = self.draft.get_actor("model", self.name, provider=provider, model=model)
+            self.actors[model] = actor
+        return actor
 
-    def person(self) -> str:
-        """Who asks: a person, or the agent that sent this one."""
+    def get_user(self) -> str:
+        """Return who asks: a person, or the agent that started this one."""
         return self.asker or self.draft.get_actor("human", "user")
 
 
-def tell_step(
-    step: Body, speaker: Speaker, place: str, spawn: Spawn, *, copied: bool = False
-) -> bool:
-    """Tell one step; gives whether it had counts of its own. A copy of what happened elsewhere
-    counts nothing."""
-    draft, ts, source = speaker.draft, to_utc(step.get("timestamp")), step.get("source")
-    if ts is None and step.get("timestamp") is not None:
-        draft.note_omission("time-without-zone", place, "a time without a zone")
-    usage = None if copied else _usage(step.get("metrics"))
-    first = draft.count
-    words = content(step.get("message"))
-    last: Event | None = None
-    keys: dict[str | None, str] = {}
-    if source == "agent":
-        last, keys = _agent(step, speaker, words, ts, usage, place)
-    elif source == "user":
-        last = draft.add_message(
-            "user",
-            words or "",
-            speaker.person(),
-            ts=ts,
-            visibility=speaker.visibility,
-            span=speaker.span,
-        )
-    elif words:
-        if source != "system":
-            draft.note_omission(
-                "unknown-source", place, f"source {format_kind(source)}, told as the system's"
-            )
-        last = draft.add_message("system", words, speaker.runtime, ts=ts, span=speaker.span)
-    elif source != "system":
-        draft.note_omission(
-            "unknown-source", place, f"source {format_kind(source)}, without a message"
-        )
-    _beside(step, speaker, last if draft.count > first else None, ts, copied)
-    _results(step, speaker, keys, ts, spawn, place)
-    for name in ("prompt_token_ids", "completion_token_ids", "logprobs"):
-        metrics = step.get("metrics")
-        if isinstance(metrics, dict) and metrics.get(name):
-            draft.note_omission("token-ids", place, f"field {name}")
-    return usage is not None
-
-
-def content(value: Any) -> str | list[Any]:
-    """A text as it is; parts as blocks, an image or a sound as a reference to its file."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        return [] if value is None else [value]
-    if len(value) == 1 and isinstance(value[0], dict) and value[0].get("type") == "text":
-        text = value[0].get("text")
-        if isinstance(text, str):
-            return text
-    return [_block(part) for part in value]
-
-
-def _block(part: Any) -> Any:
-    source = part.get("source") if isinstance(part, dict) else None
-    if isinstance(source, dict) and part.get("type") in ("image", "audio"):
-        return {"type": part["type"], **source}
-    return part
-
-
-def _agent(
+def read_step(
     step: Body,
-    speaker: Speaker,
-    words: str | list[Any],
-    ts: str | None,
-    usage: Usage | None,
+    speakers: Speakers,
     place: str,
-) -> tuple[Event | None, dict[str | None, str]]:
-    """Thoughts, then words, then calls; gives the last event of speech, and the keys of the calls
-    by their ids."""
-    draft, span = speaker.draft, speaker.span
-    actor = speaker.agent_with(as_text(step.get("model_name")) or speaker.model)
-    last: Event | None = None
-    if thought := as_text(step.get("reasoning_content")):
-        last = draft.add_reasoning(thought, actor, ts=ts, span=span)
-    calls = as_dicts(step.get("tool_calls"))
-    if words or not (last or calls):
-        last = draft.add_message(
-            "assistant",
-            words or "",
-            actor,
-            ts=ts,
-            visibility=speaker.visibility,
-            span=span,
-            usage=usage,
-        )
-        usage = None
-    keys: dict[str | None, str] = {}
-    for number, call in enumerate(calls):
-        native, given = as_text(call.get("tool_call_id")), call.get("arguments")
+    read_subagent: ReadSubagent,
+    *,
+    is_copied: bool = False,
+) -> bool:
+    """Add one step to the draft; return whether it has token counts.
+
+    A step that is copied from another trajectory counts no tokens.
+    """
+    reader = _StepReader(step, speakers, place, is_copied)
+    reader.read(read_subagent)
+    return reader.has_usage
+
+
+class _StepReader:
+    """Reads one step."""
+
+    def __init__(self, step: Body, speakers: Speakers, place: str, is_copied: bool) -> None:
+        self._step = step
+        self._speakers = speakers
+        self._draft = speakers.draft
+        self._place = place
+        self._is_copied = is_copied
+        self._ts = to_utc(step.get("timestamp"))
+        self._metrics = _get_object(step, "metrics")
+        self._extra = _get_object(step, "extra")
+        self._usage = None if is_copied else _read_usage(self._metrics)
+        self.has_usage = self._usage is not None
+        self._keys: dict[str | None, str] = {}
+        """The keys of the calls of this step, by their ids."""
+        self._event: Event | None = None
+        """The last message or reasoning of the step."""
+
+    def read(self, read_subagent: ReadSubagent) -> None:
+        if self._ts is None and self._step.get("timestamp") is not None:
+            self._draft.note_omission("time-without-zone", self._place, "a time without a zone")
+        self._read_source()
+        self._annotate_facts()
+        self._read_observation(read_subagent)
+        self._annotate_context_change()
+        for name in _TOKEN_FIELDS:
+            if self._metrics.get(name):
+                self._draft.note_omission("token-ids", self._place, f"field {name}")
+
+    def _read_source(self) -> None:
+        source = self._step.get("source")
+        content = _read_content(self._step.get("message"))
+        if source == "agent":
+            self._read_agent(content)
+            return
+        if source == "user":
+            self._event = self._draft.add_message(
+                "user",
+                content or "",
+                self._speakers.get_user(),
+                ts=self._ts,
+                visibility=self._speakers.visibility,
+                span=self._speakers.span,
+            )
+            return
+        if source != "system":
+            outcome = "read as a system message" if content else "without a message"
+            self._draft.note_omission(
+                "unknown-source", self._place, f"source {format_kind(source)}, {outcome}"
+            )
+        if content:
+            self._event = self._draft.add_message(
+                "system",
+                content,
+                self._speakers.runtime,
+                ts=self._ts,
+                span=self._speakers.span,
+            )
+
+    def _read_agent(self, content: str | list[Any]) -> None:
+        """Add reasoning, then the message, then the calls."""
+        speakers = self._speakers
+        actor = speakers.get_agent(as_text(self._step.get("model_name")) or speakers.model)
+        reasoning = as_text(self._step.get("reasoning_content"))
+        if reasoning:
+            self._event = self._draft.add_reasoning(
+                reasoning, actor, ts=self._ts, span=speakers.span
+            )
+        calls = as_dicts(self._step.get("tool_calls"))
+        if content or not (reasoning or calls):
+            self._event = self._draft.add_message(
+                "assistant",
+                content or "",
+                actor,
+                ts=self._ts,
+                visibility=speakers.visibility,
+                span=speakers.span,
+                usage=self._take_usage(),
+            )
+        for number, call in enumerate(calls):
+            self._read_call(number, call, actor)
+        if self._event is not None:
+            usage = self._take_usage()
+            if usage:
+                self._draft.set_usage(self._event, usage)
+
+    def _read_call(self, number: int, call: Body, actor: str) -> None:
+        native_id = as_text(call.get("tool_call_id"))
+        given = call.get("arguments")
         if "function_name" not in call and "arguments" not in call:
-            given = call  # a form that nobody knows is told as it is
-        extra = ({"native_call_id": native} if native else {}) | (
-            pick_fields(call, "extra") if call.get("extra") else {}
-        )
-        key = draft.add_tool_call(
+            # A call in an unknown form is preserved verbatim.
+            given = call
+        extra: Body = {}
+        if native_id:
+            extra["native_call_id"] = native_id
+        if call.get("extra"):
+            extra |= pick_fields(call, "extra")
+        key = self._draft.add_tool_call(
             None,
             as_text(call.get("function_name")) or "tool",
             {} if given is None else given,
             actor,
-            ts=ts,
-            span=span,
-            usage=usage,
-            group=place,
+            ts=self._ts,
+            span=self._speakers.span,
+            usage=self._take_usage(),
+            group=self._place,
             extra=extra,
         )
-        usage = None
-        # Two calls of one step may bear the same id; each keeps a name of its own here.
-        keys[native if native and native not in keys else f"\0{number}"] = key
-        if native:
-            speaker.keys[native] = key
-    if usage and last is not None:
-        draft.set_usage(last, usage)
-    return last, keys
+        # Two calls of one step may have the same id.
+        is_unique = native_id is not None and native_id not in self._keys
+        self._keys[native_id if is_unique else f"\0{number}"] = key
+        if native_id:
+            self._speakers.keys[native_id] = key
 
+    def _take_usage(self) -> Usage | None:
+        usage = self._usage
+        self._usage = None
+        return usage
 
-def _beside(
-    step: Body, speaker: Speaker, event: Event | None, ts: str | None, copied: bool
-) -> None:
-    """What is known of a step beside its words."""
-    found = step.get("metrics")
-    metrics: Body = found if isinstance(found, dict) else {}
-    facts = pick_fields(step, "reasoning_effort")
-    facts |= pick_fields(metrics, "cost_usd") if metrics.get("cost_usd") else {}
-    if metrics.get("extra"):
-        facts["metrics"] = metrics["extra"]
-    if step.get("llm_call_count") not in (None, 1):
-        facts["llm_call_count"] = step["llm_call_count"]
-    if copied:
-        facts["copied_context"] = True
-    extra = step.get("extra")
-    if isinstance(extra, dict):
-        extra = {name: value for name, value in extra.items() if name != "context_management"}
-    if extra:
-        facts["extra"] = extra
-    if facts:
-        data = {"kind": "message_facts", **facts}
-        speaker.draft.add_annotation(
-            data, parent=event, actor=speaker.runtime, ts=ts, span=speaker.span
+    def _annotate_facts(self) -> None:
+        """Add what is known of the step besides its content."""
+        step = self._step
+        facts = pick_fields(step, "reasoning_effort")
+        if self._metrics.get("cost_usd"):
+            facts |= pick_fields(self._metrics, "cost_usd")
+        if self._metrics.get("extra"):
+            facts["metrics"] = self._metrics["extra"]
+        if step.get("llm_call_count") not in (None, 1):
+            facts["llm_call_count"] = step["llm_call_count"]
+        if self._is_copied:
+            facts["copied_context"] = True
+        extra = step.get("extra")
+        if isinstance(extra, dict):
+            extra = {name: value for name, value in extra.items() if name != "context_management"}
+        if extra:
+            facts["extra"] = extra
+        if facts:
+            self._annotate({"kind": "message_facts", **facts}, self._event)
+
+    def _annotate(self, data: Body, parent: Event | None = None) -> None:
+        self._draft.add_annotation(
+            data,
+            parent=parent,
+            actor=self._speakers.runtime,
+            ts=self._ts,
+            span=self._speakers.span,
         )
 
-
-def _results(
-    step: Body,
-    speaker: Speaker,
-    keys: dict[str | None, str],
-    ts: str | None,
-    spawn: Spawn,
-    place: str,
-) -> None:
-    """What came back: by the id that a result names, else in the order of the calls."""
-    observation = step.get("observation")
-    results = observation.get("results") if isinstance(observation, dict) else None
-    if observation is not None and not isinstance(results, list):
-        speaker.draft.note_omission(
-            "unknown-record", place, "an observation without a list of results"
-        )
-    answers = as_dicts(results)
-    named = {as_text(result.get("source_call_id")) for result in answers}
-    waiting = deque(key for native, key in keys.items() if native not in named)
-    several = len(answers) == 1 < len(keys) and None in named
-    for result in answers:
-        if result.keys().isdisjoint(_RESULT):
-            speaker.draft.note_omission("no-content", place, "a result without content")
-        native = as_text(result.get("source_call_id"))
-        key = (
-            (keys.get(native) or speaker.keys.get(native))
-            if native
-            else (waiting.popleft() if waiting else None)
-        )
-        for ref in _refs(result):
-            spawn(ref, key)
-        _result(result, native, key, speaker, step, ts, several)
-    change = step.get("extra")
-    change = change.get("context_management") if isinstance(change, dict) else None
-    if isinstance(change, dict):
+    def _annotate_context_change(self) -> None:
+        change = self._extra.get("context_management")
+        if not isinstance(change, dict):
+            return
         kind = "compaction" if change.get("type") in ("compaction", "pruning") else "notice"
-        data = {"kind": kind} | {name: value for name, value in change.items() if name != "kind"}
-        speaker.draft.add_annotation(data, actor=speaker.runtime, ts=ts, span=speaker.span)
+        rest = {name: value for name, value in change.items() if name != "kind"}
+        self._annotate({"kind": kind, **rest})
+
+    def _read_observation(self, read_subagent: ReadSubagent) -> None:
+        """Add results: by the id that a result names, else in the order of the calls."""
+        observation = self._step.get("observation")
+        results = observation.get("results") if isinstance(observation, dict) else None
+        if observation is not None and not isinstance(results, list):
+            self._draft.note_omission(
+                "unknown-record", self._place, "an observation without a list of results"
+            )
+        results = as_dicts(results)
+        named = {as_text(result.get("source_call_id")) for result in results}
+        unnamed_keys = deque(key for name, key in self._keys.items() if name not in named)
+        answers_all = len(results) == 1 and len(self._keys) > 1 and None in named
+        for result in results:
+            if result.keys().isdisjoint(_RESULT_FIELDS):
+                self._draft.note_omission("no-content", self._place, "a result without content")
+            native_id = as_text(result.get("source_call_id"))
+            key = None
+            if native_id:
+                key = self._keys.get(native_id) or self._speakers.keys.get(native_id)
+            elif unnamed_keys:
+                key = unnamed_keys.popleft()
+            for ref in _get_subagent_refs(result):
+                read_subagent(ref, key)
+            self._read_result(result, native_id, key, answers_all)
+
+    def _read_result(
+        self, result: Body, native_id: str | None, key: str | None, answers_all: bool
+    ) -> None:
+        extra = _get_object(result, "extra")
+        if extra.get("missing_result") is True:
+            return
+        facts = pick_fields(result, "extra") if result.get("extra") else {}
+        if any(extra.get(name) is True for name in _ERROR_FLAGS):
+            facts["is_error"] = True
+        if answers_all:
+            facts["answers_all_calls_of_the_step"] = True
+        output = _read_content(result.get("content"))
+        if key is None and native_id is None:
+            self._read_environment_message(output, facts)
+            return
+        refs = _get_subagent_refs(result)
+        if result.get("content") is None and refs:
+            output = [{"type": "subagent_trajectory_ref", **ref} for ref in refs]
+        self._draft.add_tool_result(
+            key or native_id, output or "", ts=self._ts, span=self._speakers.span, facts=facts
+        )
+
+    def _read_environment_message(self, output: str | list[Any], facts: Body) -> None:
+        """Add a result that answers no call as input from the environment."""
+        if output:
+            self._draft.add_message(
+                "user",
+                output,
+                self._speakers.runtime,
+                ts=self._ts,
+                visibility="internal",
+                span=self._speakers.span,
+            )
+        if facts:
+            self._annotate({"kind": "message_facts", **facts})
 
 
-def _refs(result: Body) -> list[Body]:
+def _get_object(body: Body, name: str) -> Body:
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _get_subagent_refs(result: Body) -> list[Body]:
     refs = result.get("subagent_trajectory_ref")
     return as_dicts([refs] if isinstance(refs, dict) else refs)
 
 
-def _result(
-    result: Body,
-    native: str | None,
-    key: str | None,
-    speaker: Speaker,
-    step: Body,
-    ts: str | None,
-    several: bool,
-) -> None:
-    """One result; what answers no call is told as what the environment put in."""
-    draft, output = speaker.draft, content(result.get("content"))
-    facts = pick_fields(result, "extra") if result.get("extra") else {}
-    extra = result.get("extra")
-    known: Body = extra if isinstance(extra, dict) else {}
-    if known.get("missing_result") is True:
-        return
-    if any(known.get(name) is True for name in _FAILED):
-        facts["is_error"] = True
-    if several:
-        facts["answers_all_calls_of_the_step"] = True
-    if key is None and native is None:
-        if output:
-            draft.add_message(
-                "user", output, speaker.runtime, ts=ts, visibility="internal", span=speaker.span
-            )
-        if facts:
-            draft.add_annotation(
-                {"kind": "message_facts", **facts}, actor=speaker.runtime, ts=ts, span=speaker.span
-            )
-        return
-    if result.get("content") is None and (refs := _refs(result)):
-        output = [{"type": "subagent_trajectory_ref", **ref} for ref in refs]
-    draft.add_tool_result(key or native, output or "", ts=ts, span=speaker.span, facts=facts)
+def _read_content(value: Any) -> str | list[Any]:
+    """Return a text as a string, parts as blocks; images and audio refer to their files."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        return [value]
+    if len(value) == 1 and isinstance(value[0], dict) and value[0].get("type") == "text":
+        text = value[0].get("text")
+        if isinstance(text, str):
+            return text
+    return [_read_block(part) for part in value]
 
 
-def _usage(metrics: Any) -> Usage | None:
-    """The counts of a step; its prompt includes what came from a cache."""
-    if not isinstance(metrics, dict):
+def _read_block(part: Any) -> Any:
+    if not isinstance(part, dict) or part.get("type") not in ("image", "audio"):
+        return part
+    source = part.get("source")
+    return {"type": part["type"], **source} if isinstance(source, dict) else part
+
+
+def _read_usage(metrics: Body) -> Usage | None:
+    """Return the counts of a step; prompt tokens include those read from a cache."""
+    if not metrics:
         return None
-    found = metrics.get("extra")
-    extra: Body = found if isinstance(found, dict) else {}
-    details = extra.get("completion_tokens_details")
-    reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    extra = _get_object(metrics, "extra")
+    details = _get_object(extra, "completion_tokens_details")
     return build_usage(
         input_tokens=metrics.get("prompt_tokens"),
         output_tokens=metrics.get("completion_tokens"),
-        reasoning_tokens=extra.get("reasoning_tokens", reasoning),
+        reasoning_tokens=extra.get("reasoning_tokens", details.get("reasoning_tokens")),
         cache_read_tokens=metrics.get("cached_tokens"),
         cache_write_tokens=extra.get("cache_creation_input_tokens"),
     )

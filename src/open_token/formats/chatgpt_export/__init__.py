@@ -1,14 +1,19 @@
-"""Reads the data export of ChatGPT: the zip as it is downloaded, its folder, `conversations.json`,
-one conversation."""
+"""ChatGPT data export: the downloaded zip, its folder, `conversations.json`, or one conversation."""
 
 from open_token.formats.definition import Format
 
 FORMAT = Format(
     name="chatgpt_export",
     title="ChatGPT data export",
-    checked="conversations.json of June 2025; later content types, the zip and its split files as described",
-    includes="the shown line of messages, tool calls and results, thoughts, images and files, with `branches=all` the rest",
-    omits="feedback, shared links, the account, and what only the page needs of a message's metadata",
+    checked=(
+        "conversations.json of June 2025; later content types, the zip and its split files from "
+        "documentation only"
+    ),
+    includes=(
+        "the displayed branch of messages, tool calls and results, reasoning, images and files, "
+        "other branches with `branches=all`"
+    ),
+    omits="feedback, shared links, the account, display metadata of messages",
     holds_several=True,
     signatures=(b'"mapping"',),
     containers=("zip", "folder"),

@@ -1,5 +1,4 @@
-"""Reads the data export of ChatGPT: the zip as it is downloaded, its folder, `conversations.json`,
-one conversation."""
+"""Detection of ChatGPT data exports."""
 
 from typing import Any
 
@@ -14,9 +13,11 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     if not mapping:
         return "current_node" in value
     nodes = [node for node in mapping.values() if isinstance(node, dict)]
-    return any(
-        "message" in node and ("parent" in node or "children" in node) for node in nodes[:64]
-    )
+    return any(_is_node(node) for node in nodes[:64])
+
+
+def _is_node(node: dict[str, Any]) -> bool:
+    return "message" in node and ("parent" in node or "children" in node)
 
 
 LAYOUT = ExportLayout(
@@ -28,5 +29,5 @@ LAYOUT = ExportLayout(
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
+    """Return whether the source is a ChatGPT export."""
     return LAYOUT.sniff(source)

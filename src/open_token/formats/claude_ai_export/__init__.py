@@ -1,14 +1,21 @@
-"""Reads the data export of Claude.ai (`conversations.json`, the zip, its folder) and what its own
-API gives out."""
+"""Claude.ai data export: `conversations.json`, the zip, its folder, or a conversation of its API."""
 
 from open_token.formats.definition import Format
 
 FORMAT = Format(
     name="claude_ai_export",
     title="Claude.ai data export",
-    checked="conversations.json of June 2025 and one with thoughts; the API's form and the zip as described",
-    includes="messages, thoughts with their summaries, tool calls and results, attachments with their text, branches",
-    omits="the account, projects and memories beside the conversations, and the bytes of files, which it does not have",
+    checked=(
+        "conversations.json of June 2025 and one with reasoning; the API's form and the zip from "
+        "documentation only"
+    ),
+    includes=(
+        "messages, reasoning with its summaries, tool calls and results, attachments with their "
+        "text, branches"
+    ),
+    omits=(
+        "the account, projects and memories, the bytes of files (which the export does not contain)"
+    ),
     holds_several=True,
     signatures=(b'"chat_messages"',),
     containers=("zip", "folder"),

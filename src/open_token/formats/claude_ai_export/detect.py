@@ -1,5 +1,4 @@
-"""Reads the data export of Claude.ai (`conversations.json`, the zip, its folder) and what its own
-API gives out."""
+"""Detection of Claude.ai data exports."""
 
 from typing import Any
 
@@ -21,5 +20,5 @@ LAYOUT = ExportLayout(
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
+    """Return whether the source is a Claude.ai export."""
     return LAYOUT.sniff(source)

@@ -1,5 +1,4 @@
-"""Tells a conversation of a Claude.ai export: its messages in a line or a tree, their blocks, what
-was attached."""
+"""Read a conversation of a Claude.ai export: a list or a tree of messages, with attachments."""
 
 from typing import Any
 
@@ -12,11 +11,7 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_output,
     unpack_block,
 )
-from open_token.formats.shared.export_archive import (
-    ExportedConversation,
-    ExportedConversations,
-    note_empty_conversation,
-)
+from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
 from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
@@ -25,325 +20,334 @@ from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found, Role
 from open_token.sources.source import Source
 
-_SENDERS: dict[Any, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
+_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_MARKS = ("token_budget", "flag")
-_ABOUT_CALL = ("message", "integration_name", "is_mcp_app", "mcp_server_url")
-_CONTEXT = ("summary", "project", "project_uuid")
-_USUAL_ENDS = ("end_turn", "stop_sequence", "tool_use", None)
+_MARKERS = ("token_budget", "flag")
+_CALL_FACTS = ("message", "integration_name", "is_mcp_app", "mcp_server_url")
+_CONTEXT_FIELDS = ("summary", "project", "project_uuid")
+_USUAL_STOP_REASONS = ("end_turn", "stop_sequence", "tool_use", None)
+_DISPLAY_FIELDS = ("start_timestamp", "stop_timestamp", "flags")
 
 
-def _read_part(source: Source, draft: Draft, parts: ExportedConversations) -> None:
-    """Tell the chosen conversation to the draft."""
+def read(source: Source, draft: Draft) -> None:
+    """Read the chosen conversation into the draft."""
+    parts = LAYOUT.find_conversations(source)
     parts.note_other_content(draft)
-    _Conversation(draft, parts.get_selected(source).value).tell()
+    _ConversationReader(draft, parts.get_selected(source).value).read()
     note_empty_conversation(source, draft)
 
 
-class _Conversation:
-    """One conversation on its way into the draft."""
+def list_conversations(source: Source) -> list[Found]:
+    """List the conversations, in the order of the export."""
+    return LAYOUT.find_conversations(source).list_all(_describe)
 
-    def __init__(self, draft: Draft, value: JsonObject) -> None:
+
+def find_owner(source: Source, at: str, value: Any) -> str | None:
+    """Return the id of the conversation that a part of the export belongs to."""
+    return LAYOUT.find_conversations(source).find_owner(at, value)
+
+
+def _describe(part: ExportedConversation) -> Found:
+    conversation = part.value
+    title = conversation.get("name")
+    return Found(
+        part.id,
+        title=title if isinstance(title, str) and title else None,
+        started_at=to_utc(conversation.get("created_at")),
+        updated_at=to_utc(conversation.get("updated_at")),
+        messages=len(conversation["chat_messages"]),
+    )
+
+
+class _ConversationReader:
+    """Reads one conversation."""
+
+    def __init__(self, draft: Draft, conversation: JsonObject) -> None:
         self._draft = draft
-        self._value = value
-        self._model = as_text(value.get("model"))
+        self._conversation = conversation
+        self._model = as_text(conversation.get("model"))
+        self._messages: dict[str, tuple[JsonObject, str]] = {}
+        """Messages by id, each with its position."""
 
-    def tell(self) -> None:
-        self._tell_facts()
+    def read(self) -> None:
+        self._read_facts()
+        self._index_messages()
         branches = BranchRecorder(self._draft, "another message took its place")
-        messages = self._messages()
-        parents = _parents(messages)
-        leaf = as_text(self._value.get("current_leaf_message_uuid"))
-        last = next(reversed(messages), None)
-        for what, key in walk_tree(parents, leaf if leaf in messages else last):
-            if what == NODE:
-                self._tell_message(*messages[key])
-            elif what == BEGIN:
+        for step, key in walk_tree(self._find_parents(), self._find_last_message()):
+            if step == NODE:
+                message, place = self._messages[key]
+                self._read_message(message, place)
+            elif step == BEGIN:
                 branches.begin()
             else:
                 branches.end()
         branches.close()
 
-    def _tell_facts(self) -> None:
-        facts, value = self._draft.conversation, self._value
+    def _read_facts(self) -> None:
+        facts = self._draft.conversation
+        conversation = self._conversation
         facts["source_runtime"] = "web"
         facts["provider"] = "anthropic"
-        if name := as_text(value.get("uuid")):
-            facts["id"] = name
-        if title := as_text(value.get("name")):
+        conversation_id = as_text(conversation.get("uuid"))
+        if conversation_id:
+            facts["id"] = conversation_id
+        title = as_text(conversation.get("name"))
+        if title:
             facts["title"] = title
-        if started := to_utc(value.get("created_at")):
-            facts["started_at"] = started
-        if context := {name: value[name] for name in _CONTEXT if value.get(name)}:
+        started_at = to_utc(conversation.get("created_at"))
+        if started_at:
+            facts["started_at"] = started_at
+        context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
+        if context:
             self._draft.add_annotation({"kind": "context", **context})
 
-    def _messages(self) -> dict[str, tuple[JsonObject, str]]:
-        """The messages by id, each with its place; one without an id, or with a repeated one, gets
-        a number."""
-        made: dict[str, tuple[JsonObject, str]] = {}
-        for number, message in enumerate(self._value["chat_messages"], 1):
+    def _index_messages(self) -> None:
+        for number, message in enumerate(self._conversation["chat_messages"], 1):
             place = f"message {number}"
             if not isinstance(message, dict):
                 self._draft.note_omission(
                     "unknown-record", place, "a message that is not an object"
                 )
                 continue
-            name = as_text(message.get("uuid"))
-            made[name if name and name not in made else f"\0{number}"] = (message, place)
-        return made
+            message_id = as_text(message.get("uuid"))
+            if not message_id or message_id in self._messages:
+                message_id = f"\0{number}"
+            self._messages[message_id] = (message, place)
 
-    def _tell_message(self, message: JsonObject, place: str) -> None:
+    def _find_parents(self) -> dict[str, str | None]:
+        """Return the parent of each message.
+
+        The API names parents; in the export each message follows the one before it.
+        """
+        named = {
+            key: as_text(message.get("parent_message_uuid"))
+            for key, (message, _) in self._messages.items()
+        }
+        is_tree = any(parent in self._messages for parent in named.values())
+        parents: dict[str, str | None] = {}
+        previous: str | None = None
+        for key, (message, _) in self._messages.items():
+            has_parent = is_tree and "parent_message_uuid" in message
+            parents[key] = named[key] if has_parent else previous
+            previous = key
+        return parents
+
+    def _find_last_message(self) -> str | None:
+        leaf = as_text(self._conversation.get("current_leaf_message_uuid"))
+        if leaf in self._messages:
+            return leaf
+        return next(reversed(self._messages), None)
+
+    def _read_message(self, message: JsonObject, place: str) -> None:
         sender = message.get("sender")
-        role = _SENDERS.get(sender.lower()) if isinstance(sender, str) else None
+        role = _ROLES.get(sender.lower()) if isinstance(sender, str) else None
         if role is None:
             self._draft.note_omission("unknown-role", place, f"sender {format_kind(sender)}")
             return
-        ts = to_utc(message.get("created_at"))
-        blocks = _blocks(message)
-        attached = _attached(message)
-        voice = self._voice(role, place, ts)
-        _Message(voice, role).tell(blocks + attached)
-        _note(message, voice)
-
-    def _voice(self, role: Role, place: str, ts: str | None) -> MessageWriter:
         if role == "user":
             actor = self._draft.get_actor("human", "user")
         else:
             actor = self._draft.get_actor(
                 "model", "assistant", provider="anthropic", model=self._model
             )
-        # Results without an id stand in the message of their call: a call of an earlier one never
-        # takes them.
-        return MessageWriter(self._draft, actor, CallMatcher(self._draft), place, ts)
+        # New calls for each message: results without an id answer only calls of their own message.
+        calls = CallMatcher(self._draft)
+        voice = MessageWriter(self._draft, actor, calls, place, to_utc(message.get("created_at")))
+        _BlockReader(voice, role).read(_get_blocks(message) + _read_attachments(message))
+        facts: JsonObject = {}
+        if message.get("stop_reason") not in _USUAL_STOP_REASONS:
+            facts["stop_reason"] = message["stop_reason"]
+        if message.get("truncated") is True:
+            facts["truncated"] = True
+        if facts:
+            voice.add_annotation("message_facts", **facts)
 
 
-def _note(message: JsonObject, voice: MessageWriter) -> None:
-    """What is known of a message beside its words."""
-    facts: JsonObject = {}
-    if message.get("stop_reason") not in _USUAL_ENDS:
-        facts["stop_reason"] = message["stop_reason"]
-    if message.get("truncated") is True:
-        facts["truncated"] = True
-    if facts:
-        voice.add_annotation("message_facts", **facts)
+def _get_blocks(message: JsonObject) -> list[Any]:
+    """Return the blocks of a message.
 
-
-def _parents(messages: dict[str, tuple[JsonObject, str]]) -> dict[str, str | None]:
-    """Who follows whom: as the API's form says, else each the one before it."""
-    named = {
-        key: as_text(message.get("parent_message_uuid")) for key, (message, _) in messages.items()
-    }
-    is_tree = any(parent in messages for parent in named.values())
-    made: dict[str, str | None] = {}
-    before: str | None = None
-    for key, (message, _) in messages.items():
-        made[key] = named[key] if is_tree and "parent_message_uuid" in message else before
-        before = key
-    return made
-
-
-def _blocks(message: JsonObject) -> list[Any]:
-    """What a message holds; its `text` repeats the words, and holds them alone in old exports."""
+    `text` repeats the texts of the blocks; in old exports it is all there is.
+    """
     content = message.get("content")
-    blocks = [block for block in content if block is not None] if isinstance(content, list) else []
+    blocks: list[Any] = []
+    if isinstance(content, list):
+        blocks = [block for block in content if block is not None]
     text = content if isinstance(content, str) else message.get("text")
-    if isinstance(text, str) and not any(_says(block) for block in blocks):
+    if not isinstance(text, str):
+        return blocks
+    if not any(_has_content(block) for block in blocks):
         return [{"type": "text", "text": text}]
-    if isinstance(text, str) and text and not any(map(_is_known, blocks)):
+    if text and not any(_is_known(block) for block in blocks):
+        # Blocks of unknown types: their text may be in `text` only.
         return [{"type": "text", "text": text}, *blocks]
     return blocks
 
 
 def _is_known(block: Any) -> bool:
-    """Whether a block is of a kind whose words are found; those of others may stand beside it
-    only."""
+    """Return whether a block is of a type whose content can be read."""
     kind = get_block_type(block)
+    if kind is None:
+        return False
     if kind == "text":
         return isinstance(block.get("text"), str)
-    return (
-        kind in THINKING_TYPES
-        or kind in _CALLS
-        or kind in _MARKS
-        or (kind or "").endswith("tool_result")
-    )
+    if kind in THINKING_TYPES or kind in _CALLS or kind in _MARKERS:
+        return True
+    return kind.endswith("tool_result")
 
 
-def _says(block: Any) -> bool:
+def _has_content(block: Any) -> bool:
     return get_block_type(block) != "text" or bool(block.get("text"))
 
 
-def _attached(message: JsonObject) -> list[Any]:
-    """What was attached: texts that were taken out of files, and the names of files."""
-    made: list[Any] = []
-    for item in _objects(message.get("attachments")):
-        block: JsonObject = {"type": "document", **_file(item)}
-        made.append(
-            block
-            | (
-                {"text": item["extracted_content"]}
-                if as_text(item.get("extracted_content"))
-                else {}
-            )
-        )
-    seen = set()
-    for item in _objects(message.get("files")) + _objects(message.get("files_v2")):
-        about = _file(item)
-        key = (about.get("id"), about.get("name"))
-        if about and key not in seen:
-            seen.add(key)
-            made.append({"type": as_text(item.get("file_kind")) or "file", **about})
-    return made
+def _read_attachments(message: JsonObject) -> list[Any]:
+    """Return attachments as blocks: texts that were extracted from files, and names of files."""
+    blocks: list[Any] = []
+    for item in _get_objects(message, "attachments"):
+        block: JsonObject = {"type": "document", **_get_file_facts(item)}
+        if as_text(item.get("extracted_content")):
+            block["text"] = item["extracted_content"]
+        blocks.append(block)
+    # `files_v2` may repeat `files`.
+    known: set[tuple[Any, Any]] = set()
+    for item in _get_objects(message, "files") + _get_objects(message, "files_v2"):
+        facts = _get_file_facts(item)
+        identity = (facts.get("id"), facts.get("name"))
+        if facts and identity not in known:
+            known.add(identity)
+            blocks.append({"type": as_text(item.get("file_kind")) or "file", **facts})
+    return blocks
 
 
-def _file(item: JsonObject) -> JsonObject:
-    names = {
-        "name": "file_name",
-        "id": "file_uuid",
-        "media_type": "file_type",
-        "bytes": "file_size",
-    }
-    kinds = {"bytes": int}
-    return {
-        made: item[name]
-        for made, name in names.items()
-        if item.get(name) and isinstance(item[name], kinds.get(made, str))
-    }
+def _get_file_facts(item: JsonObject) -> JsonObject:
+    facts: JsonObject = {}
+    for name, field_name in (
+        ("name", "file_name"),
+        ("id", "file_uuid"),
+        ("media_type", "file_type"),
+    ):
+        value = item.get(field_name)
+        if value and isinstance(value, str):
+            facts[name] = value
+    size = item.get("file_size")
+    if size and isinstance(size, int):
+        facts["bytes"] = size
+    return facts
 
 
-def _objects(value: Any) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _get_objects(body: JsonObject, name: str) -> list[JsonObject]:
+    value = body.get(name)
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
 
 
-class _Message:
-    """The blocks of one message, in order: words that stand side by side are one event."""
+class _BlockReader:
+    """Reads the blocks of one message; consecutive texts are one event."""
 
     def __init__(self, voice: MessageWriter, role: Role) -> None:
         self._voice = voice
+        self._draft = voice.draft
         self._role = role
-        self._held: list[Any] = []
-        self._ts = voice.ts
+        self._texts: list[Any] = []
+        self._message_ts = voice.ts
 
-    def tell(self, blocks: list[Any]) -> None:
-        before = self._voice.draft.count
+    def read(self, blocks: list[Any]) -> None:
+        before = self._draft.count
         for block in blocks:
             kind = get_block_type(block)
-            if kind != "text" and _is_known(block):
-                self._say()
-                self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
-                self._do(block, str(kind))
+            if kind is not None and kind != "text" and _is_known(block):
+                self._flush()
+                self._set_time(block)
+                self._read_block(block, kind)
             else:
-                self._hold(block)
-        self._say()
-        if self._voice.draft.count == before:
-            self._voice.ts = self._ts
+                if not self._texts and isinstance(block, dict):
+                    self._set_time(block)
+                self._texts.append(_clean_block(block))
+        self._flush()
+        if self._draft.count == before:
+            self._voice.ts = self._message_ts
             self._voice.add_message("", self._role)
 
-    def _hold(self, block: Any) -> None:
-        if not self._held and isinstance(block, dict):
-            self._voice.ts = to_utc(block.get("start_timestamp")) or self._ts
-        self._held.append(_bare(block))
+    def _set_time(self, block: JsonObject) -> None:
+        self._voice.ts = to_utc(block.get("start_timestamp")) or self._message_ts
 
-    def _say(self) -> None:
-        held, self._held = [block for block in self._held if _says(block)], []
-        if held:
-            BlockWriter(self._voice, self._role).add_content(held)
+    def _flush(self) -> None:
+        texts = [block for block in self._texts if _has_content(block)]
+        self._texts = []
+        if texts:
+            BlockWriter(self._voice, self._role).add_content(texts)
 
-    def _do(self, block: JsonObject, kind: str) -> None:
-        """Tell a block that is more than words."""
-        voice = self._voice
+    def _read_block(self, block: JsonObject, kind: str) -> None:
         if kind in THINKING_TYPES:
-            self._think(block)
+            self._read_thinking(block)
         elif kind in _CALLS:
-            given = block.get("input")
-            extra = pick_fields(block, *_ABOUT_CALL)
-            voice.add_tool_call(
-                as_text(block.get("id")),
-                as_text(block.get("name")) or "tool",
-                {} if given is None else given,
-                extra,
-            )
+            self._read_call(block)
         elif kind == "token_budget":
-            voice.draft.note_omission(
-                "token-budget", voice.place, "a mark of the runtime's own budget"
+            self._draft.note_omission(
+                "token-budget", self._voice.place, "a marker of the runtime's token budget"
             )
         elif kind == "flag":
-            voice.add_annotation("flag", **pick_fields(block, "flag", "helpline"))
+            self._voice.add_annotation("flag", **pick_fields(block, "flag", "helpline"))
         else:
-            self._answer(block)
+            self._read_result(block)
 
-    def _think(self, block: JsonObject) -> None:
-        for item in _objects(block.get("summaries")):
-            if summary := as_text(item.get("summary")):
+    def _read_call(self, block: JsonObject) -> None:
+        given = block.get("input")
+        self._voice.add_tool_call(
+            as_text(block.get("id")),
+            as_text(block.get("name")) or "tool",
+            {} if given is None else given,
+            pick_fields(block, *_CALL_FACTS),
+        )
+
+    def _read_thinking(self, block: JsonObject) -> None:
+        for item in _get_objects(block, "summaries"):
+            summary = as_text(item.get("summary"))
+            if summary:
                 self._voice.add_reasoning(summary, summary=True)
             else:
-                self._voice.draft.note_omission(
-                    "empty-reasoning", self._voice.place, "a summary without words"
-                )
-        words = as_text(block.get("thinking"))
-        if words or get_block_type(block) == "redacted_thinking":
-            self._voice.add_reasoning(words)
+                self._note_empty("a summary without text")
+        text = as_text(block.get("thinking"))
+        if text or get_block_type(block) == "redacted_thinking":
+            self._voice.add_reasoning(text)
         elif not block.get("summaries"):
-            self._voice.draft.note_omission(
-                "empty-reasoning", self._voice.place, "a thought without words"
-            )
+            self._note_empty("a thought without text")
         if block.get("cut_off") is True:
-            self._voice.draft.add_annotation(
+            self._draft.add_annotation(
                 {"kind": "message_facts", "cut_off": True},
                 actor=self._voice.actor,
                 ts=self._voice.ts,
             )
 
-    def _answer(self, block: JsonObject) -> None:
-        facts: JsonObject = {"is_error": True} if block.get("is_error") is True else {}
+    def _note_empty(self, detail: str) -> None:
+        self._draft.note_omission("empty-reasoning", self._voice.place, detail)
+
+    def _read_result(self, block: JsonObject) -> None:
         content = block.get("content")
-        output = parse_output(
-            [_bare(item) for item in content] if isinstance(content, list) else content
-        )
+        if isinstance(content, list):
+            content = [_clean_block(item) for item in content]
+        output = parse_output(content)
+        facts: JsonObject = {}
+        if block.get("is_error") is True:
+            facts["is_error"] = True
         structured = block.get("structured_content")
-        if structured is not None and output == "":
-            output = structured
-        elif structured is not None:
-            facts["structured_content"] = structured
-        tool = as_text(block.get("name"))
-        self._voice.add_tool_result(as_text(block.get("tool_use_id")), output, tool, facts or None)
+        if structured is not None:
+            if output == "":
+                output = structured
+            else:
+                facts["structured_content"] = structured
+        call_id = as_text(block.get("tool_use_id"))
+        self._voice.add_tool_result(call_id, output, as_text(block.get("name")), facts or None)
 
 
-def _bare(block: Any) -> Any:
-    """A block without the clock and what only the page needs."""
+def _clean_block(block: Any) -> Any:
+    """Return a block without times, display fields and empty fields."""
     if not isinstance(block, dict):
         return block
-    left = ("start_timestamp", "stop_timestamp", "flags")
     return unpack_block(
         {
             name: value
             for name, value in block.items()
-            if name not in left and value not in (None, [])
+            if name not in _DISPLAY_FIELDS and value not in (None, [])
         }
     )
-
-
-def list_conversations(source: Source) -> list[Found]:
-    """The conversations of the export, in its order."""
-    return LAYOUT.find_conversations(source).list_all(_found)
-
-
-def _found(part: ExportedConversation) -> Found:
-    value = part.value
-    name = value.get("name")
-    return Found(
-        part.id,
-        title=name if isinstance(name, str) and name else None,
-        started_at=to_utc(value.get("created_at")),
-        updated_at=to_utc(value.get("updated_at")),
-        messages=len(value["chat_messages"]),
-    )
-
-
-def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a part of the export belongs to."""
-    return LAYOUT.find_conversations(source).find_owner(at, value)
-
-
-def read(source: Source, draft: Draft) -> None:
-    """Read the chosen conversation into the draft."""
-    _read_part(source, draft, LAYOUT.find_conversations(source))

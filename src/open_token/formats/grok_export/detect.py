@@ -1,5 +1,4 @@
-"""Reads the data export of Grok: `prod-grok-backend.json`, the zip that holds it, its folder, or
-one conversation."""
+"""Detection of Grok data exports."""
 
 from typing import Any
 
@@ -11,10 +10,13 @@ def _is_conversation(value: dict[str, Any]) -> bool:
     responses = value.get("responses")
     if not isinstance(responses, list) or not isinstance(value.get("conversation"), dict):
         return False
-    looked_at = responses[:64]
-    return not responses or any(
-        isinstance(item, dict) and isinstance(item.get("response"), dict) for item in looked_at
-    )
+    if not responses:
+        return True
+    return any(_is_response(item) for item in responses[:64])
+
+
+def _is_response(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("response"), dict)
 
 
 LAYOUT = ExportLayout(
@@ -31,5 +33,5 @@ LAYOUT = ExportLayout(
 
 
 def sniff(source: Source) -> bool:
-    """Whether the content is of this format."""
+    """Return whether the source is a Grok export."""
     return LAYOUT.sniff(source)

@@ -1,155 +1,189 @@
-"""Tells a conversation of a Grok export: the tree of its responses, thoughts, steps, images and
-files."""
+"""Read a conversation of a Grok export: the tree of its responses, reasoning, steps and files."""
 
 import re
 from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.grok_export.detect import LAYOUT
-from open_token.formats.shared.export_archive import (
-    ExportedConversation,
-    ExportedConversations,
-    note_empty_conversation,
-)
-from open_token.formats.shared.export_assets import Assets, build_media_block, detect_media_type
+from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_assets import Assets, build_asset_block, detect_media_type
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
 from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Found, Role
 from open_token.sources.source import Source
 
-_ASSET = re.compile(r"(?:^|/)([0-9A-Fa-f-]{32,36})/content[^/]*$")
-_SOURCES = {
+_ASSET_PATH = re.compile(r"(?:^|/)([0-9A-Fa-f-]{32,36})/content[^/]*$")
+_CONTEXT_FIELDS = ("summary", "system_prompt_name")
+_SOURCE_FIELDS = {
     "cited_web_search_results": "citations",
-    **{
-        name: name
-        for name in (
-            "web_search_results",
-            "xposts",
-            "xpost_ids",
-            "webpage_urls",
-            "card_attachments_json",
-        )
-    },
+    "web_search_results": "web_search_results",
+    "xposts": "xposts",
+    "xpost_ids": "xpost_ids",
+    "webpage_urls": "webpage_urls",
+    "card_attachments_json": "card_attachments_json",
 }
-_SENDERS = ("assistant", "model", "grok")
+"""Fields with the sources of a message, and the names of the facts that they become."""
+_MODEL_SENDERS = ("assistant", "model", "grok")
 
 
-def _read_part(source: Source, draft: Draft, parts: ExportedConversations) -> None:
-    """Tell the chosen conversation to the draft."""
+def read(source: Source, draft: Draft) -> None:
+    """Read the chosen conversation into the draft."""
+    parts = LAYOUT.find_conversations(source)
     parts.note_other_content(draft)
-    value = parts.get_selected(source).value
-    _Conversation(
-        draft, value, Assets(source, _ASSET, beside="prod-mc-asset-server/*/content*")
-    ).tell()
+    assets = Assets(source, _ASSET_PATH, beside="prod-mc-asset-server/*/content*")
+    _ConversationReader(draft, parts.get_selected(source).value, assets).read()
     note_empty_conversation(source, draft)
 
 
-class _Conversation:
-    """One conversation on its way into the draft."""
+def list_conversations(source: Source) -> list[Found]:
+    """List the conversations, in the order of the export."""
+    return LAYOUT.find_conversations(source).list_all(_describe)
+
+
+def find_owner(source: Source, at: str, value: Any) -> str | None:
+    """Return the id of the conversation that a part of the export belongs to."""
+    return LAYOUT.find_conversations(source).find_owner(at, value)
+
+
+def _describe(part: ExportedConversation) -> Found:
+    conversation = part.value["conversation"]
+    title = conversation.get("title")
+    return Found(
+        part.id,
+        title=title if isinstance(title, str) and title else None,
+        started_at=to_utc(conversation.get("create_time")),
+        updated_at=to_utc(conversation.get("modify_time")),
+        messages=len(part.value["responses"]),
+    )
+
+
+class _ConversationReader:
+    """Reads one conversation."""
 
     def __init__(self, draft: Draft, value: JsonObject, assets: Assets) -> None:
         self._draft = draft
-        self._about: JsonObject = value["conversation"]
+        self._conversation: JsonObject = value["conversation"]
         self._assets = assets
         self._responses: dict[str, tuple[JsonObject, str]] = {}
+        """Responses by id, each with its position; messages of users are responses too."""
         for number, item in enumerate(value["responses"], 1):
-            response = item.get("response") if isinstance(item, dict) else None
-            if not isinstance(response, dict):
-                draft.note_omission(
-                    "unknown-record", f"response {number}", "a response that is not an object"
-                )
-                continue
-            name = as_text(response.get("_id"))
-            key = name if name and name not in self._responses else f"\0{number}"
-            self._responses[key] = (response, f"response {number}")
+            self._index_response(item, number)
 
-    def tell(self) -> None:
-        self._tell_facts()
+    def _index_response(self, item: Any, number: int) -> None:
+        place = f"response {number}"
+        response = item.get("response") if isinstance(item, dict) else None
+        if not isinstance(response, dict):
+            self._draft.note_omission("unknown-record", place, "a response that is not an object")
+            return
+        response_id = as_text(response.get("_id"))
+        if not response_id or response_id in self._responses:
+            response_id = f"\0{number}"
+        self._responses[response_id] = (response, place)
+
+    def read(self) -> None:
+        self._read_facts()
         branches = BranchRecorder(self._draft, "another message took its place")
-        leaf = as_text(self._about.get("leaf_response_id"))
-        last = next(reversed(self._responses), None)
-        for what, key in walk_tree(self._parents(), leaf if leaf in self._responses else last):
-            if what == NODE:
-                self._tell_response(*self._responses[key])
-            elif what == BEGIN:
+        for step, key in walk_tree(self._find_parents(), self._find_last_response()):
+            if step == NODE:
+                response, place = self._responses[key]
+                self._read_response(response, place)
+            elif step == BEGIN:
                 branches.begin()
             else:
                 branches.end()
         branches.close()
 
-    def _tell_facts(self) -> None:
-        facts, about = self._draft.conversation, self._about
+    def _read_facts(self) -> None:
+        facts = self._draft.conversation
+        conversation = self._conversation
         facts["source_runtime"] = "web"
         facts["provider"] = "other"
-        if name := as_text(about.get("id")):
-            facts["id"] = name
-        if title := as_text(about.get("title")):
+        conversation_id = as_text(conversation.get("id"))
+        if conversation_id:
+            facts["id"] = conversation_id
+        title = as_text(conversation.get("title"))
+        if title:
             facts["title"] = title
-        if started := to_utc(about.get("create_time")):
-            facts["started_at"] = started
-        if context := {
-            name: about[name] for name in ("summary", "system_prompt_name") if about.get(name)
-        }:
+        started_at = to_utc(conversation.get("create_time"))
+        if started_at:
+            facts["started_at"] = started_at
+        context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
+        if context:
             self._draft.add_annotation({"kind": "context", **context})
 
-    def _parents(self) -> dict[str, str | None]:
-        """Who follows whom; a response that names nobody follows the one before it."""
-        made: dict[str, str | None] = {}
-        before: str | None = None
+    def _find_parents(self) -> dict[str, str | None]:
+        """Return the parent of each response; one that names none follows the one before it."""
+        parents: dict[str, str | None] = {}
+        previous: str | None = None
         for key, (response, _) in self._responses.items():
-            made[key] = as_text(response.get("parent_response_id")) or before
-            before = key
-        return made
+            parents[key] = as_text(response.get("parent_response_id")) or previous
+            previous = key
+        return parents
 
-    def _tell_response(self, response: JsonObject, place: str) -> None:
+    def _find_last_response(self) -> str | None:
+        leaf = as_text(self._conversation.get("leaf_response_id"))
+        if leaf in self._responses:
+            return leaf
+        return next(reversed(self._responses), None)
+
+    def _read_response(self, response: JsonObject, place: str) -> None:
         if not isinstance(response.get("message"), str):
             self._draft.note_omission("no-content", place, "a response without a message")
         sender = as_text(response.get("sender")) or "assistant"
-        ts = _time(response.get("create_time"))
+        ts = _parse_time(response.get("create_time"))
         if sender.lower() in ("human", "user"):
-            self._say("user", response, self._draft.get_actor("human", "user"), ts, place)
+            actor = self._draft.get_actor("human", "user")
+            self._read_message("user", response, actor, ts, place)
             return
-        model = as_text(response.get("model")) or (
-            sender if sender.lower() not in _SENDERS else None
-        )
+        model = as_text(response.get("model"))
+        if not model and sender.lower() not in _MODEL_SENDERS:
+            # Some exports name the model as the sender.
+            model = sender
         actor = self._draft.get_actor("model", "assistant", provider="xai", model=model)
-        self._think(response, actor, model, ts, place)
-        self._say("assistant", response, actor, ts, place)
+        self._read_reasoning(response, actor, model, ts, place)
+        self._read_message("assistant", response, actor, ts, place)
 
-    def _think(
+    def _read_reasoning(
         self, response: JsonObject, actor: str, model: str | None, ts: str | None, place: str
     ) -> None:
+        """Add the reasoning of the model, and of each agent where several worked in parallel."""
+        ts = _parse_time(response.get("thinking_start_time")) or ts
         trace = as_text(response.get("thinking_trace"))
-        ts = _time(response.get("thinking_start_time")) or ts
         if trace:
             self._draft.add_reasoning(trace, actor, ts=ts)
-        traces = response.get("agent_thinking_traces")
-        for item in traces if isinstance(traces, list) else ():
-            text = as_text(item.get("thinking_trace")) if isinstance(item, dict) else as_text(item)
+        agent_traces = response.get("agent_thinking_traces")
+        for item in agent_traces if isinstance(agent_traces, list) else ():
+            agent_id = None
+            text = item
+            if isinstance(item, dict):
+                agent_id = as_text(item.get("agent_id"))
+                text = item.get("thinking_trace")
+            text = as_text(text)
             if not text:
-                self._draft.note_omission("empty-reasoning", place, "a thought without words")
+                self._draft.note_omission("empty-reasoning", place, "a thought without text")
             elif text != trace:
-                agent = as_text(item.get("agent_id")) if isinstance(item, dict) else None
-                thinker = self._draft.get_actor(
-                    "model", "assistant", provider="xai", model=model, instance_id=agent
+                agent = self._draft.get_actor(
+                    "model", "assistant", provider="xai", model=model, instance_id=agent_id
                 )
-                self._draft.add_reasoning(text, thinker, ts=ts)
+                self._draft.add_reasoning(text, agent, ts=ts)
         if response.get("steps"):
-            self._draft.add_annotation(
-                {"kind": "steps", "steps": response["steps"]}, actor=actor, ts=ts
-            )
+            data = {"kind": "steps", "steps": response["steps"]}
+            self._draft.add_annotation(data, actor=actor, ts=ts)
 
-    def _say(
+    def _read_message(
         self, role: Role, response: JsonObject, actor: str, ts: str | None, place: str
     ) -> None:
         text = as_text(response.get("message")) or ""
-        blocks = self._files(response, place)
-        words: str | list[Any] = (
-            [*([{"type": "text", "text": text}] if text else ()), *blocks] if blocks else text
-        )
-        event = self._draft.add_message(role, words, actor, ts=ts)
-        facts = {told: response[name] for name, told in _SOURCES.items() if response.get(name)}
+        content: str | list[Any] = text
+        files = self._read_files(response, place)
+        if files:
+            content = [{"type": "text", "text": text}, *files] if text else files
+        event = self._draft.add_message(role, content, actor, ts=ts)
+        facts: JsonObject = {}
+        for field_name, name in _SOURCE_FIELDS.items():
+            if response.get(field_name):
+                facts[name] = response[field_name]
         query = as_text(response.get("query"))
         if query and query != text:
             facts |= {"query": query, **pick_fields(response, "query_type")}
@@ -158,77 +192,52 @@ class _Conversation:
         if facts:
             self._draft.add_annotation({"kind": "message_facts", **facts}, parent=event, ts=ts)
         if response.get("error"):
-            self._draft.add_annotation(
-                {"kind": "error", "error": response["error"]}, parent=event, ts=ts
-            )
+            data = {"kind": "error", "error": response["error"]}
+            self._draft.add_annotation(data, parent=event, ts=ts)
 
-    def _files(self, response: JsonObject, place: str) -> list[Any]:
-        made: list[Any] = [
-            {"type": "image", "url": url} for url in _words(response.get("generated_image_urls"))
-        ]
+    def _read_files(self, response: JsonObject, place: str) -> list[Any]:
+        blocks: list[Any] = []
+        for url in _get_references(response, "generated_image_urls"):
+            blocks.append({"type": "image", "url": url})
         for kind in ("image", "file"):
-            for key in _words(response.get(f"{kind}_attachments")):
-                made.append(self._file(key, kind, place))
-        return made
+            for asset_id in _get_references(response, f"{kind}_attachments"):
+                blocks.append(self._read_file(asset_id, kind, place))
+        return blocks
 
-    def _file(self, key: str, kind: str, place: str) -> JsonObject:
-        data = self._assets.get(key)
+    def _read_file(self, asset_id: str, kind: str, place: str) -> JsonObject:
+        data = self._assets.get(asset_id)
         if data is None:
             self._draft.note_omission(
-                "missing-file", place, f"{kind} that is not in the export, kept as a reference"
+                "missing-file",
+                place,
+                f"{kind} that is not in the export, preserved as a reference",
             )
-            return {"type": kind, "id": key}
-        is_image = (detect_media_type(data) or "").startswith("image/")
-        return build_media_block(data, "image" if is_image else kind) | {"id": key}
+            return {"type": kind, "id": asset_id}
+        if (detect_media_type(data) or "").startswith("image/"):
+            kind = "image"
+        return build_asset_block(data, kind) | {"id": asset_id}
 
 
-def _words(value: Any) -> list[str]:
-    given = value if isinstance(value, list) else []
-    found = [
-        item.get("asset_id") or item.get("id") or item.get("url")
-        if isinstance(item, dict)
-        else item
-        for item in given
-    ]
-    return [item for item in found if isinstance(item, str) and item]
+def _get_references(response: JsonObject, name: str) -> list[str]:
+    """Return ids or URLs of files, from a list of texts or of objects."""
+    items = response.get(name)
+    references: list[str] = []
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            item = item.get("asset_id") or item.get("id") or item.get("url")
+        if isinstance(item, str) and item:
+            references.append(item)
+    return references
 
 
-def _time(value: Any) -> str | None:
-    """A time in MongoDB's spelling, or as text; never guessed."""
+def _parse_time(value: Any) -> str | None:
+    """Return a time given as text, or as MongoDB writes it: `{"$date": {"$numberLong": "..."}}`."""
     if isinstance(value, dict):
         value = value.get("$date")
     if isinstance(value, dict):
         value = value.get("$numberLong")
-        value = (
-            int(value)
-            if isinstance(value, str) and value.isdecimal() and len(value) < 16
-            else value
-        )
-    return to_utc(value) if isinstance(value, str) else from_epoch(value, 0.001)
-
-
-def list_conversations(source: Source) -> list[Found]:
-    """The conversations of the export, in its order."""
-    return LAYOUT.find_conversations(source).list_all(_found)
-
-
-def _found(part: ExportedConversation) -> Found:
-    about = part.value["conversation"]
-    title = about.get("title")
-    return Found(
-        part.id,
-        title=title if isinstance(title, str) and title else None,
-        started_at=to_utc(about.get("create_time")),
-        updated_at=to_utc(about.get("modify_time")),
-        messages=len(part.value["responses"]),
-    )
-
-
-def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a part of the export belongs to."""
-    return LAYOUT.find_conversations(source).find_owner(at, value)
-
-
-def read(source: Source, draft: Draft) -> None:
-    """Read the chosen conversation into the draft."""
-    _read_part(source, draft, LAYOUT.find_conversations(source))
+        if isinstance(value, str) and value.isdecimal() and len(value) < 16:
+            value = int(value)
+    if isinstance(value, str):
+        return to_utc(value)
+    return from_epoch(value, 0.001)

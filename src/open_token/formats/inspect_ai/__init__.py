@@ -1,14 +1,22 @@
-"""Inspect AI: evaluation logs as JSON or as `.eval` archives, in which each sample of each epoch is
-a conversation."""
+"""Inspect AI evaluation logs: JSON files or `.eval` archives, with a conversation per sample and epoch."""
 
 from open_token.formats.definition import Format
 
 FORMAT = Format(
     name="inspect_ai",
     title="Inspect AI evaluation logs",
-    checked="JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent spans are described, not seen",
-    includes="Messages, thoughts, calls, results and their errors, times, subagents, handoffs, scorers, scores, token counts.",
-    omits="State, store and sandbox events, the provider's raw requests and answers, the plan, metadata of the dataset.",
+    checked=(
+        "JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent "
+        "spans from documentation only"
+    ),
+    includes=(
+        "messages, reasoning, tool calls, results and their errors, times, subagents, handoffs, "
+        "scorers, scores, token counts"
+    ),
+    omits=(
+        "state, store and sandbox events, raw requests to the provider and its responses, the "
+        "plan, metadata of the dataset"
+    ),
     holds_several=True,
     signatures=(b'"eval"', b'"epoch"'),
     containers=("zip",),

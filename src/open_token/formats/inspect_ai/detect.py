@@ -1,34 +1,37 @@
-"""Inspect AI: evaluation logs as JSON or as `.eval` archives, in which each sample of each epoch is
-a conversation."""
+"""Detection of Inspect AI logs."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
-_ALONE = frozenset(("id", "epoch", "input", "target", "messages"))
+_SAMPLE_FIELDS = frozenset(("id", "epoch", "input", "target", "messages"))
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is a log, an archive of one, or one sample out of an archive."""
+    """Return whether the source is a log, an archive of one, or one sample out of an archive."""
     if source.shape == "zip":
-        names = source.members
-        return "_journal/start.json" in names or (
-            ("header.json" in names or "start.json" in names)
-            and any(name.startswith("samples/") for name in names)
-        )
+        return _is_archive(source.members)
     if len(source.sample) != 1 or not isinstance(source.sample[0], dict):
         return False
     document = source.sample[0]
-    return _is_log(document) or (
-        document.keys() >= _ALONE and isinstance(document["messages"], list)
-    )
+    return _is_log(document) or _is_sample(document)
+
+
+def _is_archive(names: Any) -> bool:
+    # A log that is still being written has no header yet, only a journal.
+    if "_journal/start.json" in names:
+        return True
+    if "header.json" not in names and "start.json" not in names:
+        return False
+    return any(name.startswith("samples/") for name in names)
 
 
 def _is_log(document: dict[str, Any]) -> bool:
     spec = document.get("eval")
-    return (
-        isinstance(spec, dict)
-        and "task" in spec
-        and "model" in spec
-        and {"version", "status"} <= document.keys()
-    )
+    if not isinstance(spec, dict) or "task" not in spec or "model" not in spec:
+        return False
+    return "version" in document and "status" in document
+
+
+def _is_sample(document: dict[str, Any]) -> bool:
+    return document.keys() >= _SAMPLE_FIELDS and isinstance(document["messages"], list)

@@ -1,5 +1,4 @@
-"""What the samples of Inspect AI keep once and refer to: long texts by their hash, messages by
-their number."""
+"""References within a sample, and which of its repeated messages are already in the draft."""
 
 from hashlib import blake2b
 from typing import Any
@@ -13,140 +12,171 @@ from open_token.jsontools.walk import map_strings
 
 Body = dict[str, Any]
 _REFERENCES = ("attachment://", "tc://")
-_IN_BYTES = tuple(f'"{mark}'.encode() for mark in _REFERENCES)
+_ENCODED_REFERENCES = tuple(f'"{prefix}'.encode() for prefix in _REFERENCES)
 
 
-class Pool:
-    """Puts texts and messages back where a reference stands for them."""
+class MessagePool:
+    """Resolves references: long texts are stored by their hash, messages by their number."""
 
     def __init__(self, sample: Body, draft: Draft) -> None:
         self._draft = draft
-        attached = sample.get("attachments")
-        old = sample.get("transcript")
-        if not isinstance(attached, dict) and isinstance(old, dict):
-            attached = old.get("content")
-        self._attached: Body = attached if isinstance(attached, dict) else {}
+        self._attachments = _get_attachments(sample)
         data = sample.get("events_data")
         pool = data.get("messages") if isinstance(data, dict) else sample.get("message_pool")
         self.messages: list[Any] = pool if isinstance(pool, list) else []
 
-    def whole(self, value: Any) -> Any:
-        """A value with every reference to a text replaced by the text."""
-        return map_strings(value, self._text) if self._attached and _may_refer(value) else value
+    def resolve(self, value: Any) -> Any:
+        """Return a value with every reference to a text replaced by the text."""
+        if not self._attachments or not _may_refer(value):
+            return value
+        return map_strings(value, self._resolve_text)
 
-    def _text(self, text: str) -> str:
+    def _resolve_text(self, text: str) -> str:
         if not text.startswith(_REFERENCES):
             return text
-        found = self._attached.get(text.partition("://")[2])
-        if isinstance(found, str):
-            return found
+        attachment = self._attachments.get(text.partition("://")[2])
+        if isinstance(attachment, str):
+            return attachment
         self._draft.note_omission(
             "missing-attachment", "attachments", "a reference to a text that is not in the log"
         )
         return text
 
-    def referred(self, refs: Any) -> list[Any]:
-        """The messages that ranges of numbers stand for: `[start, end)`, or a number alone."""
-        made: list[Any] = []
-        most = 4 * len(self.messages) + 16
-        for ref in refs if isinstance(refs, list) else ():
-            start, end = (
-                (ref[0], ref[1]) if isinstance(ref, list) and len(ref) == 2 else (ref, None)
-            )
-            if type(start) is not int or start < 0 or len(made) > most:
+    def get_messages(self, refs: Any) -> list[Any]:
+        """Return the messages of ranges `[start, end)` and of single numbers."""
+        messages: list[Any] = []
+        if not isinstance(refs, list):
+            return messages
+        # Ranges of a damaged log may overlap without limit.
+        limit = 4 * len(self.messages) + 16
+        for ref in refs:
+            if isinstance(ref, list) and len(ref) == 2:
+                start, end = ref
+            else:
+                start, end = ref, None
+            if type(start) is not int or start < 0 or len(messages) > limit:
                 continue
-            made += self.messages[start : start + 1 if type(end) is not int else max(end, 0)]
-        return made
+            stop = max(end, 0) if type(end) is int else start + 1
+            messages += self.messages[start:stop]
+        return messages
+
+
+def _get_attachments(sample: Body) -> Body:
+    attachments = sample.get("attachments")
+    # Logs of 2024 hold events and attachments in a transcript.
+    transcript = sample.get("transcript")
+    if not isinstance(attachments, dict) and isinstance(transcript, dict):
+        attachments = transcript.get("content")
+    return attachments if isinstance(attachments, dict) else {}
 
 
 def _may_refer(value: Any) -> bool:
-    """Whether a reference may stand in a value: most have none, and bytes are searched faster than
-    values."""
+    """Return whether a value may hold a reference.
+
+    Most values hold none, and searching encoded bytes is faster than walking the value.
+    """
     try:
-        raw = msgspec.json.encode(value)
+        encoded = msgspec.json.encode(value)
     except (RecursionError, ValueError):
         return True
-    return any(mark in raw for mark in _IN_BYTES)
+    return any(prefix in encoded for prefix in _ENCODED_REFERENCES)
 
 
-def digest(message: Body) -> bytes:
-    """What a message says, without its id and thoughts, which some calls of a model leave out."""
-    content = message.get("content")
-    if isinstance(content, str):
-        content = split_think_tag(content, [])[0]
-    elif isinstance(content, list):
-        content = [
-            part
-            for part in content
-            if not (isinstance(part, dict) and part.get("type") == "reasoning")
-        ]
-        if len(content) == 1 and isinstance(content[0], dict) and content[0].get("type") == "text":
-            content = content[0].get("text")
+def hash_message(message: Body) -> bytes:
+    """Hash a message without its id and its reasoning, which some model calls leave out."""
     calls = [
         [call.get("id"), call.get("function"), call.get("arguments")]
         for call in as_dicts(message.get("tool_calls"))
     ]
-    gist = [message.get("role"), content, calls, message.get("tool_call_id")]
+    identity = [
+        message.get("role"),
+        _remove_reasoning(message.get("content")),
+        calls,
+        message.get("tool_call_id"),
+    ]
     try:
-        raw = msgspec.json.encode(gist, order="sorted")
+        encoded = msgspec.json.encode(identity, order="sorted")
     except (RecursionError, ValueError):
-        raw = repr(id(message)).encode()
-    return blake2b(raw, digest_size=16).digest()
+        encoded = repr(id(message)).encode()
+    return blake2b(encoded, digest_size=16).digest()
 
 
-class Told:
-    """Which messages of one line of talk were told: by id, or as the nth that says the same."""
+def _remove_reasoning(content: Any) -> Any:
+    if isinstance(content, str):
+        return split_think_tag(content, [])[0]
+    if not isinstance(content, list):
+        return content
+    parts = [part for part in content if _get_type(part) != "reasoning"]
+    if len(parts) == 1 and _get_type(parts[0]) == "text":
+        return parts[0].get("text")
+    return parts
 
-    def __init__(self, ids: dict[str, bytes]) -> None:
-        self._ids = ids
-        """What was said under each id, in all lines of talk: an agent that takes over sees what was
-        said before."""
-        self.changed = False
-        """The message that was asked about last says something else than when it was told."""
-        self._said: set[tuple[bytes, int]] = set()
-        self._last: list[Any] = []
-        self._answered = False
-        self._count: dict[bytes, int] = {}
-        self._met: set[str] = set()
 
-    def rest(self, messages: list[Any]) -> list[Any]:
-        """What a list of messages has beyond the list before it, which as a rule it repeats."""
-        length = len(self._last)
-        again = messages[:length] == self._last
-        self._last = messages
-        if not again:
-            self._count, self._met = {}, set()
-        return messages[length:] if again else messages
+def _get_type(part: Any) -> Any:
+    return part.get("type") if isinstance(part, dict) else None
 
-    def is_new(self, message: Body) -> bool:
-        """Whether the next message of the list was not told yet; from now on it was."""
-        name, said = as_text(message.get("id")), digest(message)
-        self._count[said] = number = self._count.get(said, 0) + 1
-        by_id = name is not None and name in self._ids and name not in self._met
-        self.changed = by_id and name is not None and self._ids[name] != said
-        known = by_id or (said, number) in self._said
-        self._said.add((said, number))
-        if name:
-            self._ids.setdefault(name, said)
-            self._met.add(name)
-        return not known
 
-    def expect(self, message: Body) -> None:
-        """The answer to a list was told, and will stand in the next one."""
-        said = digest(message)
-        self._said.add((said, self._count.get(said, 0) + 1))
-        self._answered = True
-        if name := as_text(message.get("id")):
-            self._ids.setdefault(name, said)
+class MessageLog:
+    """The messages of one thread that are in the draft: by id, or as the nth of the same content."""
 
-    def leaves(self, messages: list[Any]) -> bool:
-        """Whether a list does not go on from the one before it, which was answered."""
-        length = len(self._last)
-        return self._answered and (len(messages) <= length or messages[:length] != self._last)
+    def __init__(self, hashes_by_id: dict[str, bytes]) -> None:
+        self._hashes_by_id = hashes_by_id
+        """Shared by all threads: an agent that takes over sees earlier messages."""
+        self.has_changed = False
+        """Whether the message checked last differs from the one added under its id."""
+        self._known: set[tuple[bytes, int]] = set()
+        self._last_input: list[Any] = []
+        self._has_answer = False
+        self._counts: dict[bytes, int] = {}
+        self._checked_ids: set[str] = set()
+
+    def skip_repeated(self, messages: list[Any]) -> list[Any]:
+        """Return what an input has beyond the previous one, which it usually repeats."""
+        length = len(self._last_input)
+        repeats = messages[:length] == self._last_input
+        self._last_input = messages
+        if repeats:
+            return messages[length:]
+        self._counts = {}
+        self._checked_ids = set()
+        return messages
+
+    def add(self, message: Body) -> bool:
+        """Record the next message of an input; return whether it was not recorded before."""
+        message_id = as_text(message.get("id"))
+        digest = hash_message(message)
+        number = self._counts.get(digest, 0) + 1
+        self._counts[digest] = number
+        is_known = (digest, number) in self._known
+        self._known.add((digest, number))
+        self.has_changed = False
+        if message_id is None:
+            return not is_known
+        if message_id in self._hashes_by_id and message_id not in self._checked_ids:
+            is_known = True
+            self.has_changed = self._hashes_by_id[message_id] != digest
+        self._hashes_by_id.setdefault(message_id, digest)
+        self._checked_ids.add(message_id)
+        return not is_known
+
+    def add_answer(self, message: Body) -> None:
+        """Record the answer to an input, which the next input will repeat."""
+        digest = hash_message(message)
+        self._known.add((digest, self._counts.get(digest, 0) + 1))
+        self._has_answer = True
+        message_id = as_text(message.get("id"))
+        if message_id:
+            self._hashes_by_id.setdefault(message_id, digest)
+
+    def is_new_request(self, messages: list[Any]) -> bool:
+        """Return whether an input does not continue the previous one, which was answered."""
+        length = len(self._last_input)
+        if not self._has_answer:
+            return False
+        return len(messages) <= length or messages[:length] != self._last_input
 
     def is_new_answer(self, message: Body) -> bool:
-        """Whether an answer was not told, neither under its id nor as anything that says the
-        same."""
-        return (
-            as_text(message.get("id")) not in self._ids and (digest(message), 1) not in self._said
-        )
+        """Return whether neither the id of an answer nor its content is known."""
+        if as_text(message.get("id")) in self._hashes_by_id:
+            return False
+        return (hash_message(message), 1) not in self._known

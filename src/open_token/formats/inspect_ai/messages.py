@@ -1,11 +1,10 @@
-"""What one message of Inspect AI is in the record: words, thoughts, calls, results and their
-errors."""
+"""Messages of Inspect AI: text, reasoning, tool calls, results and their errors."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.inspect_ai.message_pool import Told
+from open_token.formats.inspect_ai.message_pool import MessageLog
 from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import identify_provider
@@ -20,126 +19,142 @@ _MEDIA = ("image", "audio", "video", "document")
 
 @dataclass
 class Thread:
-    """One line of talk: the agent of the sample, one that it called, or a scorer."""
+    """The messages of one agent: the agent of the sample, one that it called, or a scorer."""
 
     draft: Draft
     runtime: str
-    told: Told
+    log: MessageLog
     name: str = "assistant"
     span: str | None = None
     asker: str | None = None
     visibility: Visibility | None = None
     parent: "Thread | None" = None
-    muted: bool = False
-    """Its calls are counted, not told."""
+    is_muted: bool = False
+    """Whether its model calls are only counted."""
     records: int = 0
-    asked: bool = False
+    has_prompt: bool = False
     keys: dict[str, str] = field(default_factory=dict)
-    """By the ids that models gave their calls, which other agents of the sample may give again."""
+    """Keys of calls by the ids that models gave them, which other agents may use again."""
     model: str | None = None
-    """Who generates where a message does not say it."""
-    ran: dict[str, Body] = field(default_factory=dict)
-    """What is known of the tools that ran, by the ids of their calls."""
+    """The model that generates where a message names none."""
+    tool_events: dict[str, Body] = field(default_factory=dict)
+    """The events of tools that ran, by the ids of their calls."""
     tools: list[str] = field(default_factory=list)
-    last: Event | None = None
-    """The last event of speech of the answer that was told last."""
+    last_event: Event | None = None
+    """The last message or reasoning of the latest answer."""
     speaker: str | None = None
-    """The model that spoke last."""
-    served: str | None = None
-    """The key of the call that it serves."""
-    is_over: bool = False
+    """The actor of the latest answer."""
+    caller: str | None = None
+    """The key of the call that started the agent."""
+    has_ended: bool = False
 
-    def actor(self, model: str | None) -> str:
-        """The model that speaks."""
+    def get_actor(self, model: str | None) -> str:
+        """Return the actor for a model."""
         return self.draft.get_actor(
             "model", self.name, provider=identify_provider(model), model=model
         )
 
-    def key(self, native: str | None) -> str | None:
-        """The key of a call that this agent, or one that it was sent by, made and that has no
-        result yet."""
+    def find_call(self, native_id: str | None) -> str | None:
+        """Return the key of an unanswered call of this agent or of one that started it."""
+        if not native_id:
+            return None
         thread: Thread | None = self
-        while thread is not None and native:
-            key = thread.keys.get(native)
+        while thread is not None:
+            key = thread.keys.get(native_id)
             if key and self.draft.is_call_open(key):
                 return key
             thread = thread.parent
-        return self.keys.get(native) if native else None
+        return self.keys.get(native_id)
 
-    def run_of(self, native: str | None) -> Body | None:
-        """What is known of the run of a tool that this agent, or one that it was sent by,
-        called."""
+    def find_tool_event(self, native_id: str | None) -> Body | None:
+        """Return the event of a tool that this agent, or one that started it, called."""
         thread: Thread | None = self
-        while thread is not None and native:
-            if native in thread.ran:
-                return thread.ran[native]
+        while thread is not None and native_id:
+            if native_id in thread.tool_events:
+                return thread.tool_events[native_id]
             thread = thread.parent
         return None
 
 
-def tell(
+def read_message(
     message: Body, thread: Thread, place: str, ts: str | None = None, facts: Body | None = None
 ) -> None:
-    """Tell a message that some call of a model was given, or that stands among the final ones."""
-    role, draft = message.get("role"), thread.draft
+    """Add a message of a model's input, or of the final messages."""
+    role = message.get("role")
+    draft = thread.draft
     if role == "assistant":
-        usual = thread.model if message.get("source") == "generate" else None
-        tell_answer(message, thread, place, as_text(message.get("model")) or usual, ts)
+        model = as_text(message.get("model"))
+        if model is None and message.get("source") == "generate":
+            model = thread.model
+        read_answer(message, thread, place, model, ts)
     elif role == "tool":
-        tell_result(message, thread, ts, facts)
+        read_result(message, thread, ts, facts)
     elif role == "system":
-        draft.add_message("system", content(message), thread.runtime, ts=ts, span=thread.span)
+        draft.add_message("system", read_content(message), thread.runtime, ts=ts, span=thread.span)
     elif role == "user":
-        is_person = message.get("source") == "input" or not thread.asked
-        thread.asked = True
-        asker = thread.asker or draft.get_actor("human", "user")
-        visibility: Visibility | None = thread.visibility if is_person else "internal"
-        actor = asker if is_person else thread.runtime
-        draft.add_message(
-            "user", content(message), actor, ts=ts, visibility=visibility, span=thread.span
-        )
+        _read_user_message(message, thread, ts)
     else:
         draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
     if message.get("metadata"):
         draft.note_omission("skipped-field", place, "metadata of a message")
 
 
-def content(message: Body) -> str | list[Any]:
-    """One text as it is, anything else as a list of blocks."""
+def _read_user_message(message: Body, thread: Thread, ts: str | None) -> None:
+    """The first message is the prompt; later ones are from a person only if marked as input."""
+    is_prompt = message.get("source") == "input" or not thread.has_prompt
+    thread.has_prompt = True
+    asker = thread.asker or thread.draft.get_actor("human", "user")
+    thread.draft.add_message(
+        "user",
+        read_content(message),
+        asker if is_prompt else thread.runtime,
+        ts=ts,
+        visibility=thread.visibility if is_prompt else "internal",
+        span=thread.span,
+    )
+
+
+def read_content(message: Body) -> str | list[Any]:
+    """Return the content of a message: a single text as a string, anything else as blocks."""
     value = message.get("content")
     if isinstance(value, str):
         return value
-    blocks = (
-        [block(part) for part in value]
-        if isinstance(value, list)
-        else []
-        if value is None
-        else [value]
-    )
+    if value is None:
+        return ""
+    if not isinstance(value, list):
+        return _simplify_blocks([value])
+    return _simplify_blocks([_read_block(part) for part in value])
+
+
+def _simplify_blocks(blocks: list[Any]) -> str | list[Any]:
     if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
         return str(blocks[0]["text"])
     return blocks or ""
 
 
-def block(part: Any) -> Any:
-    """A part of the content; media are unpacked."""
+def _read_block(part: Any) -> Any:
+    """Return a part of the content as a block, with its media decoded."""
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
     if not isinstance(part, dict):
-        return {"type": "text", "text": part} if isinstance(part, str) else part
+        return part
     kind = part.get("type")
     if kind == "text" and isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]} | (
-            {"refusal": True} if part.get("refusal") is True else {}
-        )
-    held = part.get(kind) if isinstance(kind, str) and kind in _MEDIA else None
-    if not isinstance(held, str):
+        block = {"type": "text", "text": part["text"]}
+        if part.get("refusal") is True:
+            block["refusal"] = True
+        return block
+    data = part.get(kind) if isinstance(kind, str) and kind in _MEDIA else None
+    if not isinstance(data, str):
         return {name: value for name, value in part.items() if name != "internal"}
     about = pick_fields(part, "detail", "format", "filename", "mime_type")
-    if held.startswith("data:") or "://" in held[:32] or len(held) < 1024:
-        return build_media_url_block(held, str(kind)) | about
-    return build_media_block(as_text(part.get("mime_type")), held, kind) | about
+    # A data URL, a URL or a path; anything longer is base64.
+    if data.startswith("data:") or "://" in data[:32] or len(data) < 1024:
+        return build_media_url_block(data, str(kind)) | about
+    return build_media_block(as_text(part.get("mime_type")), data, kind) | about
 
 
-def tell_answer(
+def read_answer(
     message: Body,
     thread: Thread,
     place: str,
@@ -147,28 +162,33 @@ def tell_answer(
     ts: str | None,
     usage: Usage | None = None,
 ) -> None:
-    """Thoughts, words and calls of a model, in the order in which they stand."""
-    thread.last, thread.speaker = None, thread.actor(model)
-    speech = _Speech(thread, thread.speaker, place, ts, usage)
-    if thought := as_text(message.get("reasoning")):
-        speech.think({"reasoning": thought})
+    """Add the reasoning, text and tool calls of a model, in their order."""
+    thread.last_event = None
+    thread.speaker = thread.get_actor(model)
+    answer = _Answer(thread, thread.speaker, place, ts, usage)
+    reasoning = as_text(message.get("reasoning"))
+    if reasoning:
+        answer.add_reasoning({"reasoning": reasoning})
     value = message.get("content")
     if isinstance(value, str):
-        rest, found = split_think_tag(value, [])
-        for text, _ in found:
-            speech.think({"reasoning": text})
-        value = [rest]
-    for part in value if isinstance(value, list) else [] if value is None else [value]:
-        speech.take(part)
-    speech.flush()
+        # Open models put their reasoning into the text, within <think> tags.
+        text, thoughts = split_think_tag(value, [])
+        for thought, _ in thoughts:
+            answer.add_reasoning({"reasoning": thought})
+        answer.add_part(text)
+    elif isinstance(value, list):
+        for part in value:
+            answer.add_part(part)
+    else:
+        answer.add_part(value)
+    answer.flush()
     for call in as_dicts(message.get("tool_calls")):
-        speech.call(call)
-    speech.close()
+        answer.add_call(call)
+    answer.close()
 
 
-class _Speech:
-    """One answer on its way into the draft; its usage rides on the first event that is no
-    thought."""
+class _Answer:
+    """An answer being added; its usage goes to the first event that is not reasoning."""
 
     def __init__(
         self, thread: Thread, actor: str, place: str, ts: str | None, usage: Usage | None
@@ -182,149 +202,163 @@ class _Speech:
         self._blocks: list[Any] = []
         self._citations: list[Any] = []
 
-    def take(self, part: Any) -> None:
-        """One part of the content."""
+    def add_part(self, part: Any) -> None:
+        """Add one part of the content."""
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "reasoning":
             self.flush()
-            self.think(part)
+            self.add_reasoning(part)
         elif kind == "tool_use":
             self.flush()
-            self._server_tool(part)
+            self._add_server_tool(part)
         elif part not in ("", None):
-            self._blocks.append(block(part))
-            self._citations += as_dicts(part.get("citations")) if isinstance(part, dict) else []
+            self._blocks.append(part)
+            if isinstance(part, dict):
+                self._citations += as_dicts(part.get("citations"))
 
-    def think(self, part: Body) -> None:
-        text, summary = as_text(part.get("reasoning")), as_text(part.get("summary"))
-        sealed = part.get("redacted") is True
-        if not (text or summary or sealed):
+    def add_reasoning(self, part: Body) -> None:
+        """Add reasoning; of redacted reasoning only a summary can be read."""
+        text = as_text(part.get("reasoning"))
+        summary = as_text(part.get("summary"))
+        is_redacted = part.get("redacted") is True
+        if is_redacted:
+            text = None
+        elif not text and not summary:
             return
-        words = summary if sealed else text or summary
-        is_summary = words is not None and (sealed or not text)
-        thread = self._thread
-        thread.last = self._draft.add_reasoning(
-            words, self._actor, ts=self._ts, span=thread.span, summary=is_summary
+        self._thread.last_event = self._draft.add_reasoning(
+            text or summary,
+            self._actor,
+            ts=self._ts,
+            span=self._thread.span,
+            summary=not text and summary is not None,
         )
 
     def flush(self) -> None:
-        """Say what was gathered."""
-        made, self._blocks = self._blocks, []
-        words = content({"content": made}) if made else ""
-        if words:
-            self._say(words)
+        """Add the blocks collected so far as a message."""
+        blocks = [_read_block(part) for part in self._blocks]
+        self._blocks = []
+        content = _simplify_blocks(blocks)
+        if content:
+            self._add_message(content)
 
-    def _say(self, words: str | list[Any]) -> None:
-        thread, spent = self._thread, self._spent()
-        thread.last = self._draft.add_message(
+    def _add_message(self, content: str | list[Any]) -> None:
+        event = self._draft.add_message(
             "assistant",
-            words,
+            content,
             self._actor,
             ts=self._ts,
-            visibility=thread.visibility,
-            span=thread.span,
-            usage=spent,
+            visibility=self._thread.visibility,
+            span=self._thread.span,
+            usage=self._take_usage(),
         )
+        self._thread.last_event = event
         if self._citations:
             data = {"kind": "message_facts", "citations": self._citations}
-            self._draft.add_annotation(data, parent=thread.last, ts=self._ts)
+            self._draft.add_annotation(data, parent=event, ts=self._ts)
             self._citations = []
 
-    def call(self, call: Body) -> None:
-        native, given = as_text(call.get("id")), call.get("arguments")
-        extra = ({"native_call_id": native} if native else {}) | pick_fields(call, "parse_error")
-        self._use(
-            native, as_text(call.get("function")) or "tool", {} if given is None else given, extra
-        )
+    def add_call(self, call: Body) -> None:
+        """Add a tool call."""
+        native_id = as_text(call.get("id"))
+        extra = _native_call_id(native_id) | pick_fields(call, "parse_error")
+        given = call.get("arguments")
+        key = self._add_tool_call(call.get("function"), {} if given is None else given, extra)
+        if native_id:
+            self._thread.keys[native_id] = key
         if call.get("view"):
-            self._draft.note_omission("skipped-field", self._place, "how a call was shown")
+            self._draft.note_omission("skipped-field", self._place, "how a call was displayed")
 
-    def _use(self, native: str | None, tool: str, given: Any, extra: Body) -> str:
-        thread = self._thread
-        key = self._draft.add_tool_call(
+    def _add_tool_call(self, tool: Any, given: Any, extra: Body) -> str:
+        return self._draft.add_tool_call(
             None,
-            tool,
+            as_text(tool) or "tool",
             given,
             self._actor,
             ts=self._ts,
-            span=thread.span,
-            usage=self._spent(),
+            span=self._thread.span,
+            usage=self._take_usage(),
             group=self._place,
             extra=extra,
         )
-        if native:
-            thread.keys[native] = key
-        return key
 
-    def _server_tool(self, part: Body) -> None:
-        """A tool that the provider ran: call and result stand in the answer."""
-        native = as_text(part.get("id"))
-        extra = ({"native_call_id": native} if native else {}) | pick_fields(
-            part, "tool_type", "context"
-        )
-        key = self._use(
-            None, as_text(part.get("name")) or "tool", parse_arguments(part.get("arguments")), extra
-        )
-        output, error = part.get("result"), part.get("error")
-        facts = {"is_error": True, "error": error} if error else None
+    def _add_server_tool(self, part: Body) -> None:
+        """Add a tool that the provider ran: the answer holds both its call and its result."""
+        extra = _native_call_id(as_text(part.get("id"))) | pick_fields(part, "tool_type", "context")
+        key = self._add_tool_call(part.get("name"), parse_arguments(part.get("arguments")), extra)
+        output = part.get("result")
+        error = part.get("error")
         self._draft.add_tool_result(
-            key, "" if output is None else output, ts=self._ts, span=self._thread.span, facts=facts
+            key,
+            "" if output is None else output,
+            ts=self._ts,
+            span=self._thread.span,
+            facts={"is_error": True, "error": error} if error else None,
         )
 
     def close(self) -> None:
-        """What was spent on nothing that can be seen rides on the thought, or stands alone."""
+        """Put remaining usage on the reasoning, or on an empty message."""
         if not self._usage:
             return
-        if self._thread.last is not None and self._thread.last.get("role") == "assistant_thought":
-            self._draft.set_usage(self._thread.last, self._usage)
+        event = self._thread.last_event
+        if event is not None and event.get("role") == "assistant_thought":
+            self._draft.set_usage(event, self._usage)
         else:
-            self._say("")
+            self._add_message("")
 
-    def _spent(self) -> Usage | None:
-        spent, self._usage = self._usage, None
-        return spent
+    def _take_usage(self) -> Usage | None:
+        usage = self._usage
+        self._usage = None
+        return usage
 
 
-def tell_result(message: Body, thread: Thread, ts: str | None, facts: Body | None = None) -> None:
-    """What a tool gave back, or why it failed."""
-    native, tool = as_text(message.get("tool_call_id")), as_text(message.get("function"))
-    output = content(message)
-    error = message.get("error") or message.get("tool_error")
+def _native_call_id(native_id: str | None) -> Body:
+    return {"native_call_id": native_id} if native_id else {}
+
+
+def read_result(message: Body, thread: Thread, ts: str | None, facts: Body | None = None) -> None:
+    """Add what a tool returned, or why it failed."""
+    native_id = as_text(message.get("tool_call_id"))
+    output = read_content(message)
     known: Body = dict(facts or {})
+    error = message.get("error") or message.get("tool_error")
     if error:
-        about: Body = error if isinstance(error, dict) else {"message": error}
-        known |= {"is_error": True} | {
-            f"error_{name}": about[name] for name in ("type", "message") if about.get(name)
-        }
-        output = output or as_text(about.get("message")) or ""
-    key = thread.key(native)
-    span = None if key else thread.span
-    thread.draft.add_tool_result(key or native, output, ts=ts, span=span, facts=known, tool=tool)
+        details: Body = error if isinstance(error, dict) else {"message": error}
+        known["is_error"] = True
+        for name in ("type", "message"):
+            if details.get(name):
+                known[f"error_{name}"] = details[name]
+        output = output or as_text(details.get("message")) or ""
+    key = thread.find_call(native_id)
+    thread.draft.add_tool_result(
+        key or native_id,
+        output,
+        ts=ts,
+        span=None if key else thread.span,
+        facts=known,
+        tool=as_text(message.get("function")),
+    )
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Token counts; some providers leave cached tokens out of the input, which the total tells."""
+def read_usage(value: Any) -> Usage | None:
+    """Return token counts, with cached tokens as part of the input.
+
+    Some providers do not count cached tokens as input, which shows in the total.
+    """
     if not isinstance(value, dict):
         return None
-    names = (
-        "input_tokens",
-        "output_tokens",
-        "input_tokens_cache_read",
-        "input_tokens_cache_write",
-        "total_tokens",
-    )
-    fresh, output, read, written, total = (value.get(name) for name in names)
-    cached = sum(count for count in (read, written) if type(count) is int)
-    if (
-        type(fresh) is type(output) is type(total) is int
-        and cached
-        and total == fresh + output + cached
-    ):
-        fresh += cached
+    input_tokens: Any = value.get("input_tokens")
+    output_tokens: Any = value.get("output_tokens")
+    cache_read = value.get("input_tokens_cache_read")
+    cache_write = value.get("input_tokens_cache_write")
+    total = value.get("total_tokens")
+    cached = sum(count for count in (cache_read, cache_write) if type(count) is int)
+    are_integers = type(input_tokens) is type(output_tokens) is type(total) is int
+    if are_integers and cached and total == input_tokens + output_tokens + cached:
+        input_tokens += cached
     return build_usage(
-        input_tokens=fresh,
-        output_tokens=output,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         reasoning_tokens=value.get("reasoning_tokens"),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
     )

@@ -1,201 +1,212 @@
-"""Tells runs of LangSmith: what models were asked and answered, what tools did, each message
-once."""
+"""Read runs of LangSmith: model inputs and outputs, tools, and each message once."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.builder.draft import MISSING_RESULT, Draft
 from open_token.formats.langchain.langsmith_content import (
-    Told,
-    answered,
-    asked,
-    tool_call,
-    tool_result,
+    RunContent,
+    read_inputs,
+    read_outputs,
+    read_tool_call,
+    read_tool_result,
 )
-from open_token.formats.langchain.langsmith_runs import Run, found, odd_in, owner, trees
+from open_token.formats.langchain.langsmith_runs import (
+    Run,
+    build_trees,
+    get_unknown_places,
+    list_threads,
+)
 from open_token.formats.shared.fields import as_text
 from open_token.formats.shared.messages import Message, ToolCallPart, ToolResultPart
 from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
-from open_token.model.document import Event, Found
+from open_token.model.document import Event
 from open_token.sources.source import Source
 
-_TOOLS = ("tool", "retriever")
-
-
-def conversations(source: Source) -> list[Found]:
-    """The threads of a file, or its traces where they have none."""
-    return found(source)
-
-
-def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The conversation of a record."""
-    return owner(source, value)
+_TOOL_KINDS = ("tool", "retriever")
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the runs in the order in which they were called."""
-    draft.conversation["source_runtime"] = "api"
-    draft.without_thoughts = "unknown"
-    roots = trees(source)
+    """Read the runs into the draft, in calling order."""
+    roots = build_trees(source)
     if roots:
+        threads = list_threads(source)
         if source.conversation:
             draft.conversation["id"] = source.conversation
-        elif len(chosen := found(source)) == 1:
-            draft.conversation["id"] = chosen[0].id
-        if begun := roots[0].time("start_time"):
-            draft.conversation["started_at"] = begun
-    for place in odd_in(source):
+        elif len(threads) == 1:
+            draft.conversation["id"] = threads[0].id
+        started_at = roots[0].get_time("start_time")
+        if started_at:
+            draft.conversation["started_at"] = started_at
+    for place in get_unknown_places(source):
         draft.note_omission("unknown-record", place, "something that is no run")
-    _Runs(draft).tell(roots)
+    _RunReader(draft).read(roots)
 
 
 @dataclass(slots=True)
-class _Open:
-    """A run of a tool that is under way: the call it serves, and the span of the agent that it
-    is."""
+class _OpenTool:
+    """A run of a tool being read: its call, and the span of the agent in it."""
 
     call: str
     arguments: Any
+    """The arguments that the model gave."""
     span: str | None = None
 
 
 @dataclass(slots=True)
-class _Around:
-    """What a run stands in: the span of a subagent, what counts as one history, who speaks."""
+class _Scope:
+    """The agent that the runs being read belong to."""
 
     span: str | None = None
-    scope: object = None
+    history: object = None
+    """Messages are repeated within one history; a subagent has a history of its own."""
     name: str = "assistant"
     actor: str | None = None
     user: str | None = None
-    waiting: list[Message] = field(default_factory=list)
-    """What the outermost run was given, until its first model has heard its own prompt."""
+    pending: list[Message] = field(default_factory=list)
+    """What the root run was given, until its first model call has recorded its own prompt."""
 
 
-class _Runs:
-    """Walks the trees of runs."""
+class _RunReader:
+    """Walks the trees of runs and adds what they hold to the draft."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._talk = HistoryWriter(draft)
-        self._around = [_Around()]
-        self._open: dict[str, _Open] = {}
+        self._history = HistoryWriter(draft)
+        self._scopes = [_Scope()]
+        self._open_tools: dict[str, _OpenTool] = {}
 
-    def tell(self, roots: list[Run]) -> None:
-        asking = _asking(roots)
+    def read(self, roots: list[Run]) -> None:
+        calling = _find_calling(roots)
         for root in roots:
+            # Depth first without recursion: a run is visited before and after its children.
             stack = [(root, True)]
             while stack:
-                run, enters = stack.pop()
-                if not enters:
-                    self._leave(run, run is root)
+                run, is_start = stack.pop()
+                if not is_start:
+                    self._end(run, run is root)
                     continue
                 stack.append((run, False))
-                if self._enter(run, run is root, run.id in asking):
+                if self._start(run, run is root, run.id in calling):
                     stack += ((child, True) for child in reversed(run.children))
 
-    def _enter(self, run: Run, is_root: bool, asks: bool) -> bool:
-        """Tell how a run begins; gives whether what is in it is told too."""
+    def _start(self, run: Run, is_root: bool, calls_model: bool) -> bool:
+        """Read the start of a run; return whether its children are read too."""
         if run.kind == "llm":
-            self._model(run)
-        elif run.kind in _TOOLS:
-            return self._tool(run, asks and bool(run.children))
+            self._read_model_run(run)
+        elif run.kind in _TOOL_KINDS:
+            return self._start_tool(run, calls_model and bool(run.children))
         elif is_root:
-            self._outermost(run)
+            content = read_inputs(run)
+            self._scopes[-1].pending = content.messages
+            self._annotate_rest(run, "inputs", content, run.get_time("start_time"))
         else:
             self._draft.note_omission(
                 "inner-run", run.place, f"a run {format_kind(run.kind)} inside another"
             )
         return True
 
-    def _leave(self, run: Run, is_root: bool) -> None:
-        if run.kind in _TOOLS:
-            self._tool_done(run)
-        elif is_root and run.kind != "llm":
-            self._wait_no_more(run)
-            told = answered(run)
-            if told.messages:
-                self._talk.add_history(told.messages, self._stage(run, run.time("end_time")))
-            self._rest(run, "outputs", told, run.time("end_time"))
-        if run.kind != "llm":
-            self._error(run)
+    def _end(self, run: Run, is_root: bool) -> None:
+        if run.kind == "llm":
+            return
+        if run.kind in _TOOL_KINDS:
+            self._end_tool(run)
+            return
+        if is_root:
+            ended_at = run.get_time("end_time")
+            self._add_pending(run)
+            content = read_outputs(run)
+            if content.messages:
+                self._history.add_history(content.messages, self._build_stage(run, ended_at))
+            self._annotate_rest(run, "outputs", content, ended_at)
+        self._annotate_error(run)
 
-    def _stage(self, run: Run, ts: str | None) -> MessageContext:
-        around = self._around[-1]
-        actor = around.actor = around.actor or self._draft.get_actor("model", around.name)
+    def _build_stage(self, run: Run, ts: str | None) -> MessageContext:
+        scope = self._scopes[-1]
+        if not scope.actor:
+            scope.actor = self._draft.get_actor("model", scope.name)
         return MessageContext(
-            actor, run.place, span=around.span, ts=ts, scope=around.scope, user=around.user
+            scope.actor,
+            run.place,
+            span=scope.span,
+            ts=ts,
+            scope=scope.history,
+            user=scope.user,
         )
 
-    def _outermost(self, run: Run) -> None:
-        told = asked(run)
-        self._around[-1].waiting = told.messages
-        self._rest(run, "inputs", told, run.time("start_time"))
+    def _annotate_rest(self, run: Run, side: str, content: RunContent, ts: str | None) -> None:
+        """Add the inputs or outputs that are no messages."""
+        if content.rest:
+            data = {"kind": "run", "name": run.name, "run_type": run.kind, side: content.rest}
+            self._draft.add_annotation(data, ts=ts, span=self._scopes[-1].span)
 
-    def _rest(self, run: Run, name: str, told: Told, ts: str | None) -> None:
-        if told.rest:
-            data = {"kind": "run", "name": run.name, "run_type": run.kind, name: told.rest}
-            self._draft.add_annotation(data, ts=ts, span=self._around[-1].span)
+    def _add_pending(self, run: Run) -> None:
+        scope = self._scopes[-1]
+        pending = scope.pending
+        scope.pending = []
+        if pending:
+            self._history.add_history(pending, self._build_stage(run, None))
 
-    def _wait_no_more(self, run: Run) -> None:
-        waiting, self._around[-1].waiting = self._around[-1].waiting, []
-        if waiting:
-            self._talk.add_history(waiting, self._stage(run, None))
+    def _read_model_run(self, run: Run) -> None:
+        inputs = read_inputs(run)
+        outputs = read_outputs(run)
+        scope = self._scopes[-1]
+        scope.actor = self._get_model_actor(run, scope.name, inputs, outputs)
+        stage = self._build_stage(run, run.get_time("end_time"))
+        self._history.add_history(inputs.messages, stage)
+        self._annotate_rest(run, "inputs", inputs, run.get_time("start_time"))
+        self._add_pending(run)
+        if inputs.tools:
+            self._draft.add_annotation({"kind": "tools", "names": inputs.tools}, span=stage.span)
+            note_tool_definitions(self._draft.note_omission, inputs.definitions, run.place)
+        self._read_answer(run, outputs, stage)
+        self._annotate_error(run)
 
-    def _model(self, run: Run) -> None:
-        told, answer = asked(run), answered(run)
-        around = self._around[-1]
-        around.actor = self._speaker(run, around.name, told, answer)
-        stage = self._stage(run, run.time("end_time"))
-        self._talk.add_history(told.messages, stage)
-        self._rest(run, "inputs", told, run.time("start_time"))
-        self._wait_no_more(run)
-        if told.tools:
-            self._draft.add_annotation({"kind": "tools", "names": told.tools}, span=stage.span)
-            note_tool_definitions(self._draft.note_omission, told.definitions, run.place)
-        self._answer(run, answer, stage)
-        self._error(run)
-
-    def _speaker(self, run: Run, name: str, told: Told, answer: Told) -> str:
-        model = as_text(run.metadata.get("ls_model_name")) or answer.model or told.model
+    def _get_model_actor(self, run: Run, name: str, inputs: RunContent, outputs: RunContent) -> str:
+        model = as_text(run.metadata.get("ls_model_name")) or outputs.model or inputs.model
         provider = identify_provider(model, as_text(run.metadata.get("ls_provider")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.get_actor("model", name, provider=provider, model=model)
 
-    def _answer(self, run: Run, answer: Told, stage: MessageContext) -> None:
-        stage.usage = answer.usage
-        if answer.usage and answer.usage.get("reasoning_tokens"):
+    def _read_answer(self, run: Run, outputs: RunContent, stage: MessageContext) -> None:
+        stage.usage = outputs.usage
+        if outputs.usage and outputs.usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
-        event: Event | None = None
-        for message in answer.messages[:1]:
-            event = self._talk.add_message(message, stage)
-        self._talk.close(stage)
-        for message in answer.messages[:1]:
-            self._talk.add_facts(event, stage, message.facts)
-        self._rest(run, "outputs", answer, stage.ts)
-        for number, message in enumerate(answer.messages[1:], 2):
-            self._alternative(number, message, stage)
+        if outputs.messages:
+            answer = outputs.messages[0]
+            event: Event | None = self._history.add_message(answer, stage)
+            self._history.close(stage)
+            self._history.add_facts(event, stage, answer.facts)
+        else:
+            self._history.close(stage)
+        self._annotate_rest(run, "outputs", outputs, stage.ts)
+        for number, message in enumerate(outputs.messages[1:], 2):
+            self._add_alternative(number, message, stage)
 
-    def _alternative(self, number: int, message: Message, stage: MessageContext) -> None:
+    def _add_alternative(self, number: int, message: Message, stage: MessageContext) -> None:
         first = self._draft.count
-        self._talk.add_message(message, stage)
-        for call in (part for part in message.parts if isinstance(part, ToolCallPart) and part.id):
-            if call.id and self._draft.is_call_open(call.id):
-                self._draft.add_tool_result(call.id, dict(MISSING_RESULT))
+        self._history.add_message(message, stage)
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and part.id and self._draft.is_call_open(part.id):
+                self._draft.add_tool_result(part.id, dict(MISSING_RESULT))
         data = {"kind": "abandoned_branch", "branch": "alternative", "choice": number}
         self._draft.drop_branch(first, self._draft.count, data, stage.actor)
 
-    def _tool(self, run: Run, holds_agent: bool) -> bool:
-        self._wait_no_more(run)
-        given = tool_call(run)
-        stage = self._stage(run, run.time("start_time"))
-        known = self._talk.find_open_call(given)
-        key = known[0] if known else self._talk.add_tool_call(given, stage)
-        self._open[run.id] = _Open(key, known[1] if known else given.arguments)
-        if not holds_agent:
+    def _start_tool(self, run: Run, is_subagent: bool) -> bool:
+        """Read the start of a tool; return whether its children are read too."""
+        self._add_pending(run)
+        call = read_tool_call(run)
+        stage = self._build_stage(run, run.get_time("start_time"))
+        known = self._history.find_open_call(call)
+        if known is None:
+            known = self._history.add_tool_call(call, stage), call.arguments
+        key, given = known
+        open_tool = _OpenTool(key, given)
+        self._open_tools[run.id] = open_tool
+        if not is_subagent:
             return True
         if self._draft.subagents == "none":
             self._draft.note_omission(
@@ -205,66 +216,73 @@ class _Runs:
         data: dict[str, Any] = {"kind": "subagent", "name": run.name, "run_id": run.id}
         if self._draft.subagents == "reference":
             data["reference"] = run.id
-        first = _first_asking(run)
-        actor = self._speaker(first, run.name, asked(first), answered(first))
-        span = self._draft.start_span(data, actor, ts=stage.ts, call=key)
-        self._open[run.id].span = span
-        self._around.append(_Around(span, run.id, run.name, user=stage.actor))
+        model_run = _find_model_run(run)
+        actor = self._get_model_actor(
+            model_run, run.name, read_inputs(model_run), read_outputs(model_run)
+        )
+        open_tool.span = self._draft.start_span(data, actor, ts=stage.ts, call=key)
+        self._scopes.append(_Scope(open_tool.span, run.id, run.name, user=stage.actor))
         return self._draft.subagents == "inline"
 
-    def _tool_done(self, run: Run) -> None:
-        state = self._open.pop(run.id)
-        ts = run.time("end_time")
-        if state.span:
-            self._around.pop()
-            self._draft.end_span(state.span, ts=ts, call=state.call)
-        made = tool_result(run)
-        if made is None:
+    def _end_tool(self, run: Run) -> None:
+        open_tool = self._open_tools.pop(run.id)
+        key = open_tool.call
+        ended_at = run.get_time("end_time")
+        if open_tool.span:
+            self._scopes.pop()
+            self._draft.end_span(open_tool.span, ts=ended_at, call=key)
+        result = read_tool_result(run)
+        if result is None:
             return
-        facts = dict(made.facts or {})
-        ran = tool_call(run).arguments
-        if ran != state.arguments:
-            facts["arguments"] = ran
-        stage = self._stage(run, ts)
-        # The id by which the next prompt repeats the result is that of the call.
-        native = None if state.call.startswith("\0") else state.call
-        self._talk.mark_seen(ToolResultPart(native or made.id, made.output, made.tool), stage)
+        facts = dict(result.facts or {})
+        given = read_tool_call(run).arguments
+        if given != open_tool.arguments:
+            facts["arguments"] = given
+        stage = self._build_stage(run, ended_at)
+        # The next prompt repeats the result under the id of the call; keys with \0 are no ids.
+        native_id = result.id if key.startswith("\0") else key
+        self._history.mark_seen(ToolResultPart(native_id, result.output, result.tool), stage)
         self._draft.add_tool_result(
-            state.call, made.output, ts=ts, span=stage.span, tool=made.tool, facts=facts or None
+            key,
+            result.output,
+            ts=ended_at,
+            span=stage.span,
+            tool=result.tool,
+            facts=facts or None,
         )
 
-    def _error(self, run: Run) -> None:
+    def _annotate_error(self, run: Run) -> None:
         error = as_text(run.body.get("error"))
-        if error and run.kind not in _TOOLS:
-            span = self._around[-1].span
+        if error:
             self._draft.add_annotation(
                 {"kind": "error", "run": run.name, "error": error},
-                ts=run.time("end_time"),
-                span=span,
+                ts=run.get_time("end_time"),
+                span=self._scopes[-1].span,
             )
 
 
-def _first_asking(top: Run) -> Run:
-    """The first call of a model below a run."""
-    stack = [top]
+def _find_model_run(root: Run) -> Run:
+    """Return the first call of a model below a run."""
+    stack = [root]
     while stack:
         run = stack.pop()
         if run.kind == "llm":
             return run
         stack += reversed(run.children)
-    return top
+    return root
 
 
-def _asking(roots: list[Run]) -> set[str]:
-    """The ids of all runs below which a model is asked."""
+def _find_calling(roots: list[Run]) -> set[str]:
+    """Return the ids of all runs that are, or contain, a call of a model."""
     order: list[Run] = []
     stack = list(roots)
     while stack:
         run = stack.pop()
         order.append(run)
         stack += run.children
-    found: set[str] = set()
+    calling: set[str] = set()
+    # Children come before their parents in this direction.
     for run in reversed(order):
-        if run.kind == "llm" or any(child.id in found for child in run.children):
-            found.add(run.id)
-    return found
+        if run.kind == "llm" or any(child.id in calling for child in run.children):
+            calling.add(run.id)
+    return calling

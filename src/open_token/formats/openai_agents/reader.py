@@ -1,231 +1,235 @@
-"""Tells the state of a run of the OpenAI Agents SDK: what went in, what each agent made of it, what
-it waits for."""
+"""Read the state of a run of the OpenAI Agents SDK: input, items of each agent, pending approvals."""
 
 from collections import Counter
 from typing import Any, cast
 
-import msgspec
-
 from open_token.builder.draft import Draft
-from open_token.formats.shared import responses_items as wire
-from open_token.formats.shared.fields import JsonObject, as_text, get_first, pick_fields
+from open_token.formats.openai_agents.items import (
+    get_field,
+    get_raw_item,
+    identify_item,
+    identify_raw_item,
+    to_api_item,
+)
+from open_token.formats.shared import responses_items
+from open_token.formats.shared.fields import JsonObject, as_text
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.responses_content import parse_usage
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
-_SAME = ("message", "reasoning")
+_DEFAULT_WORKFLOW = "Agent workflow"
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the conversation to the draft, in source order."""
+    """Read the state into the draft."""
     draft.conversation["source_runtime"] = "api"
     draft.without_thoughts = "unknown"
-    for _, record in source.records():
-        if isinstance(record, dict):
-            _State(draft, record).tell()
-        return
+    _, state = next(iter(source.records()), (0, None))
+    if isinstance(state, dict):
+        _StateReader(draft, state).read()
 
 
-class _State:
-    """One state; items are told once, whichever of its lists they stand in."""
+class _StateReader:
+    """Reads one state; an item is added once, whichever of the lists it is in."""
 
     def __init__(self, draft: Draft, state: JsonObject) -> None:
         self._draft = draft
         self._state = state
-        self._voices: dict[str, wire.ItemActors] = {}
+        self._voices: dict[str, responses_items.ItemActors] = {}
         self._events: dict[bytes, str] = {}
-        """By what an item is: the event in which the model speaks it."""
-        self._told: set[bytes] = set()
-        self._waiting: set[str] = set()
-        self._spent: Counter[str] = Counter()
+        """The events of items of the model, by the identity of the item."""
+        self._known_items: set[bytes] = set()
+        self._pending_calls: set[str] = set()
+        self._usage: Counter[str] = Counter()
 
-    def tell(self) -> None:
-        self._conversation()
-        self._input()
-        for number, item in enumerate(self._items(), 1):
-            self._item(item, f"item {number}")
-        self._interruptions()
-        self._responses()
-        self._beside()
+    def read(self) -> None:
+        self._read_facts()
+        self._read_input()
+        for number, item in enumerate(self._merge_items(), 1):
+            self._read_item(item, f"item {number}")
+        self._read_interruptions()
+        self._read_responses()
+        self._read_guardrails()
+        self._read_context()
 
-    def _conversation(self) -> None:
-        told = self._draft.conversation
-        trace = self._state.get("trace")
-        held = trace if isinstance(trace, dict) else {}
-        if (
-            known := as_text(field_of(self._state, "conversation_id"))
-            or as_text(held.get("group_id"))
-            or as_text(held.get("id"))
-        ):
-            told["id"] = known
-        name = as_text(held.get("workflow_name"))
-        if name and name != "Agent workflow":
-            told["title"] = name
+    def _get_list(self, name: str) -> list[Any]:
+        value = get_field(self._state, name)
+        return value if isinstance(value, list) else []
 
-    def _input(self) -> None:
-        given = field_of(self._state, "original_input")
+    def _read_facts(self) -> None:
+        trace = _get_object(self._state, "trace")
+        conversation_id = (
+            as_text(get_field(self._state, "conversation_id"))
+            or as_text(trace.get("group_id"))
+            or as_text(trace.get("id"))
+        )
+        if conversation_id:
+            self._draft.conversation["id"] = conversation_id
+        name = as_text(trace.get("workflow_name"))
+        if name and name != _DEFAULT_WORKFLOW:
+            self._draft.conversation["title"] = name
+
+    def _read_input(self) -> None:
+        given = get_field(self._state, "original_input")
         if given is None:
             return
         items = given if isinstance(given, list) else [{"role": "user", "content": given}]
-        voices = self._voice(field_of(self._state, "current_agent"))
+        voices = self._get_voices(get_field(self._state, "current_agent"))
         for number, item in enumerate(items, 1):
-            told = as_api(item) if isinstance(item, dict) else item
-            wire.add_item(self._draft, told, voices, place=f"input {number}")
+            api_item = to_api_item(item) if isinstance(item, dict) else item
+            responses_items.add_item(self._draft, api_item, voices, place=f"input {number}")
 
-    def _items(self) -> list[Any]:
-        """Every item of the run: the full list of the session, and what only the list for the model
-        has."""
-        made, full = (field_of(self._state, name) for name in ("generated_items", "session_items"))
-        first, second = ([*part] if isinstance(part, list) else [] for part in (full, made))
-        if len(second) > len(first):
-            first, second = second, first
-        known = {_mark(item) for item in first}
-        return first + [item for item in second if _mark(item) not in known]
+    def _merge_items(self) -> list[Any]:
+        """Return every item of the run, from the list of the session and that for the model.
 
-    def _voice(self, agent: Any) -> wire.ItemActors:
+        Usually the session has the full list, but the other may hold items that it lacks.
+        """
+        longer = self._get_list("session_items")
+        shorter = self._get_list("generated_items")
+        if len(shorter) > len(longer):
+            longer, shorter = shorter, longer
+        known = {identify_item(item) for item in longer}
+        return longer + [item for item in shorter if identify_item(item) not in known]
+
+    def _get_voices(self, agent: Any) -> responses_items.ItemActors:
         name = (as_text(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
         if name not in self._voices:
-            self._voices[name] = wire.ItemActors(self._draft, name=name)
+            self._voices[name] = responses_items.ItemActors(self._draft, name=name)
         return self._voices[name]
 
-    def _item(self, item: Any, place: str) -> None:
+    def _read_item(self, item: Any, place: str) -> None:
         if not isinstance(item, dict):
             self._draft.note_omission("unknown-item", place, "an item that is not an object")
             return
-        kind, raw = item.get("type"), raw_item(item)
+        kind = item.get("type")
+        raw = get_raw_item(item)
         if kind == "tool_approval_item":
-            self._approval(item, raw, place)
+            self._read_approval(item, raw, place)
         elif not isinstance(raw, dict):
             self._draft.note_omission(
-                "unknown-item", place, f"item {format_kind(kind)} without what it holds"
+                "unknown-item", place, f"item {format_kind(kind)} without its content"
             )
+        elif kind == "handoff_output_item":
+            voices = self._get_voices(get_field(item, "source_agent"))
+            self._add_raw_item(raw, voices, place)
+            self._annotate_handoff(item)
         else:
-            facts = self._facts(item, raw)
-            agent = (
-                item.get("agent")
-                if kind != "handoff_output_item"
-                else field_of(item, "source_agent")
-            )
-            self._tell(raw, self._voice(agent), place, facts)
-            if kind == "handoff_output_item":
-                self._handoff(item)
+            facts = _get_output_facts(item, raw)
+            self._add_raw_item(raw, self._get_voices(item.get("agent")), place, facts)
 
-    def _facts(self, item: JsonObject, raw: JsonObject) -> JsonObject | None:
-        """What the tool gave to the application, where the model was told something else."""
-        output = item.get("output")
-        if (
-            item.get("type") != "tool_call_output_item"
-            or output is None
-            or output == raw.get("output")
-        ):
-            return None
-        return {"returned": output}
-
-    def _tell(
-        self, raw: JsonObject, voices: wire.ItemActors, place: str, facts: JsonObject | None = None
+    def _add_raw_item(
+        self,
+        raw: JsonObject,
+        voices: responses_items.ItemActors,
+        place: str,
+        facts: JsonObject | None = None,
     ) -> None:
-        event = wire.add_item(self._draft, raw, voices, group="items", place=place, facts=facts)
-        mark = _mark_raw(raw)
-        self._told.add(mark)
+        event = responses_items.add_item(
+            self._draft, raw, voices, group="items", place=place, facts=facts
+        )
+        identity = identify_raw_item(raw)
+        self._known_items.add(identity)
         if event is not None:
-            self._events.setdefault(mark, event)
+            self._events.setdefault(identity, event)
 
-    def _handoff(self, item: JsonObject) -> None:
-        sides = [field_of(item, name) for name in ("source_agent", "target_agent")]
-        names = [as_text(side.get("name")) if isinstance(side, dict) else None for side in sides]
-        data = {"kind": "handoff", **pick_fields({"from": names[0], "to": names[1]}, "from", "to")}
-        self._draft.add_annotation(data, actor=self._voice(sides[1]).assistant)
+    def _annotate_handoff(self, item: JsonObject) -> None:
+        data: JsonObject = {"kind": "handoff"}
+        target = get_field(item, "target_agent")
+        for key, agent in (("from", get_field(item, "source_agent")), ("to", target)):
+            name = as_text(agent.get("name")) if isinstance(agent, dict) else None
+            if name is not None:
+                data[key] = name
+        self._draft.add_annotation(data, actor=self._get_voices(target).assistant)
 
-    def _approval(self, item: JsonObject, raw: Any, place: str) -> None:
-        """A call that waits for a person; it stands as a call of its own before, as a rule."""
-        name = as_text(field_of(item, "tool_name"))
+    def _read_approval(self, item: JsonObject, raw: Any, place: str) -> None:
+        """Read a call that waits for a person; usually there is an item of the call before it."""
         call = raw if isinstance(raw, dict) else {}
-        native = as_text(call.get("call_id")) or as_text(call.get("id"))
-        if native is not None and native in self._waiting:
+        native_id = as_text(call.get("call_id")) or as_text(call.get("id"))
+        if native_id is not None and native_id in self._pending_calls:
             return
-        voices = self._voice(item.get("agent"))
-        if call and _mark_raw(call) not in self._told:
-            self._tell(call, voices, place)
+        voices = self._get_voices(item.get("agent"))
+        if call and identify_raw_item(call) not in self._known_items:
+            self._add_raw_item(call, voices, place)
         data: JsonObject = {"kind": "action_required", "action": "approval", "status": "requested"}
-        data |= pick_fields({"tool": name, "native_call_id": native}, "tool", "native_call_id")
+        tool = as_text(get_field(item, "tool_name"))
+        if tool is not None:
+            data["tool"] = tool
+        if native_id is not None:
+            data["native_call_id"] = native_id
+            self._pending_calls.add(native_id)
         self._draft.add_annotation(data, actor=voices.assistant)
-        if native is not None:
-            self._waiting.add(native)
 
-    def _interruptions(self) -> None:
-        step = field_of(self._state, "current_step")
-        data = step.get("data") if isinstance(step, dict) else None
-        given = data.get("interruptions") if isinstance(data, dict) else None
-        for number, item in enumerate(given if isinstance(given, list) else (), 1):
-            self._item(item, f"interruption {number}")
-        if isinstance(data, dict) and isinstance(step, dict) and data.get("error") is not None:
+    def _read_interruptions(self) -> None:
+        step = get_field(self._state, "current_step")
+        data = _get_object(step, "data") if isinstance(step, dict) else {}
+        interruptions = data.get("interruptions")
+        for number, item in enumerate(interruptions if isinstance(interruptions, list) else (), 1):
+            self._read_item(item, f"interruption {number}")
+        if data.get("error") is not None:
             self._draft.add_annotation({"kind": "error", "error": data["error"]})
 
-    def _responses(self) -> None:
-        """Each answer of a model again, with what it cost; what stands in no list of items is told
-        here."""
-        given = field_of(self._state, "model_responses")
-        for number, response in enumerate(given if isinstance(given, list) else (), 1):
+    def _read_responses(self) -> None:
+        """Read the responses of the model: their usage, and output that no list of items has."""
+        for number, response in enumerate(self._get_list("model_responses"), 1):
             if not isinstance(response, dict):
                 continue
             output = response.get("output")
-            items = (
-                [as_api(item) for item in output if isinstance(item, dict)]
-                if isinstance(output, list)
-                else []
-            )
+            items: list[JsonObject] = []
+            for item in output if isinstance(output, list) else ():
+                if isinstance(item, dict):
+                    items.append(to_api_item(item))
             for item in items:
-                if _mark_raw(item) not in self._told:
-                    self._tell(
-                        item,
-                        self._voice(field_of(self._state, "current_agent")),
-                        f"response {number}",
-                    )
-            self._spend(items, _usage(response.get("usage")))
+                if identify_raw_item(item) not in self._known_items:
+                    voices = self._get_voices(get_field(self._state, "current_agent"))
+                    self._add_raw_item(item, voices, f"response {number}")
+            self._add_usage(items, _read_usage(response.get("usage")))
 
-    def _spend(self, items: list[JsonObject], spent: Usage | None) -> None:
-        if not spent or not any(spent.values()):
+    def _add_usage(self, items: list[JsonObject], response_usage: Usage | None) -> None:
+        """Put the usage of a response on its first event that is not reasoning."""
+        if not response_usage or not any(response_usage.values()):
             return
-        self._spent.update(cast(dict[str, int], spent))
-        if spent.get("reasoning_tokens"):
+        self._usage.update(cast(dict[str, int], response_usage))
+        if response_usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
-        spoken = [item for item in items if item.get("type") != "reasoning"] or items
-        event = next(
-            (self._events[mark] for item in spoken if (mark := _mark_raw(item)) in self._events),
-            None,
-        )
-        if event is not None:
-            self._draft.set_usage(event, spent)
-        else:
-            self._draft.add_annotation({"kind": "usage"}, usage=spent)
+        visible = [item for item in items if item.get("type") != "reasoning"]
+        for item in visible or items:
+            event = self._events.get(identify_raw_item(item))
+            if event is not None:
+                self._draft.set_usage(event, response_usage)
+                return
+        self._draft.add_annotation({"kind": "usage"}, usage=response_usage)
 
-    def _beside(self) -> None:
+    def _read_guardrails(self) -> None:
         for name in ("input_guardrail_results", "output_guardrail_results"):
-            given = field_of(self._state, name)
-            for result in given if isinstance(given, list) else ():
+            for result in self._get_list(name):
                 self._draft.add_annotation({"kind": "guardrail", "result": result})
-        context = self._state.get("context")
-        held = context if isinstance(context, dict) else {}
-        self._others(_usage(held.get("usage")))
-        if held.get("approvals"):
+
+    def _read_context(self) -> None:
+        context = _get_object(self._state, "context")
+        self._read_nested_usage(_read_usage(context.get("usage")))
+        if context.get("approvals"):
             self._draft.add_annotation(
-                {"kind": "action_required", "action": "approval", "decisions": held["approvals"]}
+                {
+                    "kind": "action_required",
+                    "action": "approval",
+                    "decisions": context["approvals"],
+                }
             )
-        if held.get("context"):
-            self._draft.note_omission("context", "context", "the application's own context object")
-        runs = field_of(self._state, "pending_agent_tool_runs")
-        if isinstance(runs, dict) and runs:
+        if context.get("context"):
+            self._draft.note_omission("context", "context", "the application's context object")
+        nested_runs = get_field(self._state, "pending_agent_tool_runs")
+        if isinstance(nested_runs, dict) and nested_runs:
             self._draft.note_omission(
                 "nested-run",
                 "pending agent tools",
                 "the state of an agent that waits inside a call",
             )
 
-    def _others(self, total: Usage | None) -> None:
-        """What agents that ran as tools took: the total has it, no answer of this run does."""
+    def _read_nested_usage(self, total: Usage | None) -> None:
+        """Add the usage of agents that ran as tools: only the total includes it."""
         rest = {
-            name: count - self._spent[name]
+            name: count - self._usage[name]
             for name, count in cast(dict[str, int], total or {}).items()
         }
         if any(rest.values()) and min(rest.values()) >= 0:
@@ -234,156 +238,34 @@ class _State:
             )
 
 
-def _usage(value: Any) -> Usage | None:
-    """Counts of the SDK: the details stand in a list, one for each request that was summed."""
+def _get_object(body: JsonObject, name: str) -> JsonObject:
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _get_output_facts(item: JsonObject, raw: JsonObject) -> JsonObject | None:
+    """Return what a tool returned to the application, where the model received something else."""
+    if item.get("type") != "tool_call_output_item":
+        return None
+    output = item.get("output")
+    if output is None or output == raw.get("output"):
+        return None
+    return {"returned": output}
+
+
+def _read_usage(value: Any) -> Usage | None:
+    """Return the counts of the SDK; details are a list with an entry for each summed request."""
     if not isinstance(value, dict):
         return None
     flat: JsonObject = {}
     for name in ("input_tokens", "output_tokens"):
-        flat[name] = field_of(value, name)
-        details = field_of(value, f"{name}_details")
-        rows = [
-            row
-            for row in (details if isinstance(details, list) else [details])
-            if isinstance(row, dict)
-        ]
-        keys = {key for row in rows for key in row}
-        flat[f"{name}_details"] = {key: sum(_count(row.get(key)) for row in rows) for key in keys}
+        flat[name] = get_field(value, name)
+        details = get_field(value, f"{name}_details")
+        sums: Counter[str] = Counter()
+        for entry in details if isinstance(details, list) else [details]:
+            if not isinstance(entry, dict):
+                continue
+            for key, count in entry.items():
+                sums[key] += count if type(count) is int and count >= 0 else 0
+        flat[f"{name}_details"] = dict(sums)
     return parse_usage(flat)
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
-
-
-def _mark(item: Any) -> bytes:
-    raw = raw_item(item) if isinstance(item, dict) else None
-    kind = item.get("type") if isinstance(item, dict) else None
-    return (
-        b"?" + str(kind).encode("utf-8", "replace") if kind == "tool_approval_item" else b""
-    ) + _mark_raw(raw)
-
-
-def _mark_raw(raw: Any) -> bytes:
-    """What an item is: a call or an output by its id, anything else by all it says."""
-    if isinstance(raw, dict) and raw.get("type") not in _SAME:
-        native = as_text(raw.get("call_id")) or as_text(raw.get("id"))
-        if native:
-            return f"{raw.get('type')} {native}".encode("utf-8", "replace")
-    try:
-        return msgspec.json.encode(raw, order="sorted")
-    except (RecursionError, UnicodeEncodeError, TypeError):
-        return repr(raw).encode("utf-8", "replace")
-
-
-_KINDS = {
-    "function_call_result": "function_call_output",
-    "computer_call_result": "computer_call_output",
-    "shell_call_result": "shell_call_output",
-    "apply_patch_call_result": "apply_patch_call_output",
-    "tool_search_call_result": "tool_search_output",
-}
-_NAMES = {
-    "callId": "call_id",
-    "encryptedContent": "encrypted_content",
-    "serverLabel": "server_label",
-}
-_HOSTED = (
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-)
-
-
-def field_of(body: JsonObject, name: str) -> Any:
-    """A field by its Python name, or as JavaScript spells it."""
-    head, *rest = name.split("_")
-    return get_first(body, name, head + "".join(part.capitalize() for part in rest))
-
-
-def raw_item(item: JsonObject) -> Any:
-    """The item of the API inside an item of a run."""
-    raw = field_of(item, "raw_item")
-    return as_api(raw) if isinstance(raw, dict) else raw
-
-
-def as_api(raw: JsonObject) -> JsonObject:
-    """An item as the API has it; JavaScript has its own words for some."""
-    made = {_NAMES.get(name, name): value for name, value in raw.items()}
-    kind = made.get("type")
-    if not isinstance(kind, str):
-        return made
-    made["type"] = kind = _KINDS.get(kind, kind)
-    if kind == "hosted_tool_call":
-        return _hosted(made)
-    if kind == "reasoning":
-        return _reasoning(made)
-    if kind.endswith("_output"):
-        made["output"] = _output(made.get("output"))
-    elif isinstance(made.get("content"), list):
-        made["content"] = [_block(block) for block in made["content"]]
-    return made
-
-
-def _reasoning(item: JsonObject) -> JsonObject:
-    """JavaScript has the summary as `content`, and the words, where it has them, as
-    `rawContent`."""
-    if "summary" in item or not isinstance(item.get("content"), list):
-        return item
-    sealed = item.get("providerData")
-    if isinstance(sealed, dict) and sealed.get("encryptedContent"):
-        item = {**item, "encrypted_content": sealed["encryptedContent"]}
-    return {**item, "summary": item["content"], "content": item.get("rawContent")}
-
-
-def _output(value: Any) -> Any:
-    """A text without the block around it; JavaScript wraps every output in one."""
-    if (
-        isinstance(value, dict)
-        and value.get("type") == "text"
-        and isinstance(value.get("text"), str)
-    ):
-        return value["text"]
-    if isinstance(value, dict) and "type" in value:
-        value = [value]
-    return [_block(block) for block in value] if isinstance(value, list) else value
-
-
-def _block(block: Any) -> Any:
-    if not isinstance(block, dict):
-        return block
-    image = get_first(block, "image", "imageUrl")
-    if block.get("type") in ("input_image", "image") and isinstance(image, str | dict):
-        address = image if isinstance(image, str) else get_first(image, "url", "data")
-        if (
-            isinstance(address, str)
-            and not address.startswith(("data:", "http:", "https:"))
-            and isinstance(image, dict)
-        ):
-            address = f"data:{as_text(image.get('mediaType')) or 'image/png'};base64,{address}"
-        return {
-            "type": "input_image",
-            "image_url": address,
-            **{k: block[k] for k in ("detail",) if block.get(k)},
-        }
-    return block
-
-
-def _hosted(item: JsonObject) -> JsonObject:
-    """A tool of the provider: JavaScript keeps what the API said of it beside."""
-    beside = item.get("providerData")
-    held = beside if isinstance(beside, dict) else {}
-    name = as_text(held.get("type")) or as_text(item.get("name")) or "hosted_tool_call"
-    if name in _HOSTED:
-        return {
-            **held,
-            **{key: value for key, value in item.items() if key not in ("type", "providerData")},
-            "type": name,
-        }
-    call = {
-        "type": f"{name.removesuffix('_call')}_call",
-        **{k: v for k, v in item.items() if k not in ("type", "name")},
-    }
-    return call

@@ -1,15 +1,19 @@
-"""What the attributes of a span say, in the dialects that instrumentations speak."""
+"""Attributes of spans, under the names that the various instrumentations give them.
+
+The known conventions: OpenTelemetry GenAI, OpenLLMetry (Traceloop), OpenInference, Vercel AI SDK,
+Pydantic AI and any-agent.
+"""
 
 from typing import Any
 
-from open_token.formats.otel_genai.spans import NAMELESS, Span
+from open_token.formats.otel_genai.spans import UNNAMED_PREFIX, Span
 from open_token.formats.shared.fields import JsonObject, as_text, get_first, parse_arguments
 from open_token.formats.shared.messages import ToolCallPart
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Usage
 
-_LONG = 40
+_MIN_TEXT_LENGTH = 40
 _OPERATIONS = {
     "chat": "chat",
     "text_completion": "chat",
@@ -20,9 +24,9 @@ _OPERATIONS = {
     "invoke_agent": "agent",
     "execute_tool": "tool",
 }
-_OPENINFERENCE = {"LLM": "chat", "AGENT": "agent", "TOOL": "tool"}
-_TRACELOOP = {"agent": "agent", "tool": "tool"}
-_ASKED = (
+_OPENINFERENCE_KINDS = {"LLM": "chat", "AGENT": "agent", "TOOL": "tool"}
+_TRACELOOP_KINDS = {"agent": "agent", "tool": "tool"}
+_INPUT_MESSAGES = (
     "gen_ai.input.messages",
     "gen_ai.prompt",
     "gen_ai.prompt.0.role",
@@ -30,17 +34,39 @@ _ASKED = (
     "llm.input_messages.0.message.role",
     "llm.prompts.0",
     "ai.prompt.messages",
-    "events",
 )
-_ANSWERED = (
+_OUTPUT_MESSAGES = (
     "gen_ai.output.messages",
     "gen_ai.completion",
     "gen_ai.completion.0.content",
     "ai.response.text",
 )
+# Pydantic AI puts `events` on spans of any kind, so it does not make a span a chat.
+_MESSAGES = (*_INPUT_MESSAGES, "events", *_OUTPUT_MESSAGES)
+_MODELS = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "ai.model.id",
+    "model_name",
+)
+_PROVIDERS = (
+    "gen_ai.provider.name",
+    "gen_ai.system",
+    "llm.provider",
+    "llm.system",
+    "ai.model.provider",
+)
+_AGENT_NAMES = (
+    "gen_ai.agent.name",
+    "agent.name",
+    "agent_name",
+    "graph.node.id",
+    "traceloop.entity.name",
+)
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
-_TOOL_IDS = ("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id", "tool.id")
-_GIVEN = (
+_TOOL_CALL_IDS = ("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id", "tool.id")
+_TOOL_ARGUMENTS = (
     "gen_ai.tool.call.arguments",
     "gen_ai.tool.args",
     "tool_arguments",
@@ -49,7 +75,7 @@ _GIVEN = (
     "input.value",
     "traceloop.entity.input",
 )
-_GOT = (
+_TOOL_OUTPUTS = (
     "gen_ai.tool.call.result",
     "gen_ai.output",
     "tool_response",
@@ -57,16 +83,48 @@ _GOT = (
     "output.value",
     "traceloop.entity.output",
 )
-_BESIDE = (
-    "gen_ai.operation.name gen_ai.output.type gen_ai.conversation.id gen_ai.response.finish_reasons gen_ai.system"
-    " gen_ai.provider.name gen_ai.tool.type gen_ai.tool.description gen_ai.system_instructions"
-    " gen_ai.system_instruction openinference.span.kind traceloop.span.kind session.id llm.model_name llm.provider"
-    " llm.system ai.model.id ai.model.provider ai.response.toolCalls ai.response.finishReason all_messages_events"
-    " pydantic_ai.all_messages final_result input.mime_type output.mime_type llm.usage.total_tokens"
-    " virtual_parent.genai agent_name graph.node.id".split()
+_OTHER_READ = (
+    "gen_ai.operation.name",
+    "gen_ai.output.type",
+    "gen_ai.conversation.id",
+    "gen_ai.response.finish_reasons",
+    "gen_ai.system",
+    "gen_ai.provider.name",
+    "gen_ai.tool.type",
+    "gen_ai.tool.description",
+    "gen_ai.system_instructions",
+    "gen_ai.system_instruction",
+    "openinference.span.kind",
+    "traceloop.span.kind",
+    "session.id",
+    "llm.model_name",
+    "llm.provider",
+    "llm.system",
+    "ai.model.id",
+    "ai.model.provider",
+    "ai.response.toolCalls",
+    "ai.response.finishReason",
+    "all_messages_events",
+    "pydantic_ai.all_messages",
+    "final_result",
+    "input.mime_type",
+    "output.mime_type",
+    "llm.usage.total_tokens",
+    "virtual_parent.genai",
+    "agent_name",
+    "graph.node.id",
 )
-_READ = frozenset((*_ASKED, *_ANSWERED, *_TOOL_NAMES, *_TOOL_IDS, *_GIVEN, *_GOT, *_BESIDE))
-_READ_FAMILIES = (
+_READ = frozenset(
+    (
+        *_MESSAGES,
+        *_TOOL_NAMES,
+        *_TOOL_CALL_IDS,
+        *_TOOL_ARGUMENTS,
+        *_TOOL_OUTPUTS,
+        *_OTHER_READ,
+    )
+)
+_READ_PREFIXES = (
     "gen_ai.prompt.",
     "gen_ai.completion.",
     "gen_ai.usage.",
@@ -79,140 +137,122 @@ _READ_FAMILIES = (
     "llm.token_count.",
     "ai.usage.",
 )
+_USUAL_FINISH_REASONS = (
+    "stop",
+    "tool_calls",
+    "tool_call",
+    "end_turn",
+    "tool_use",
+    "tool-calls",
+)
 
 
-def unread(span: Span) -> tuple[bool, int]:
-    """Whether a span has attributes that are not told, and how many of them hold text that somebody
-    may have said."""
-    left = [
-        name
-        for name in span.attributes
-        if name not in _READ and not name.startswith(_READ_FAMILIES)
-    ]
-    words = sum(name.startswith(NAMELESS) or _is_text(span.attributes[name]) for name in left)
-    return len(left) > words, words
+def count_unread(span: Span) -> tuple[bool, int]:
+    """Return whether a span has unread technical attributes, and how many unread texts it has."""
+    has_technical = False
+    texts = 0
+    for name, value in span.attributes.items():
+        if name in _READ or name.startswith(_READ_PREFIXES):
+            continue
+        if name.startswith(UNNAMED_PREFIX) or _is_text(value):
+            texts += 1
+        else:
+            has_technical = True
+    return has_technical, texts
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, list | dict) or (
-        isinstance(value, str) and len(value) >= _LONG and " " in value
-    )
+    """Return whether a value may be something that a person or a model wrote."""
+    if isinstance(value, str):
+        return len(value) >= _MIN_TEXT_LENGTH and " " in value
+    return isinstance(value, list | dict)
 
 
-def kind_of(span: Span) -> str:
-    """What a span is a call of: `chat` (a model), `agent`, `tool`, or `other`."""
-    given = span.attributes
-    operation = given.get("gen_ai.operation.name")
+def get_kind(span: Span) -> str:
+    """Return what a span is a call of: `chat` (a model), `agent`, `tool`, or `other`."""
+    attributes = span.attributes
+    operation = attributes.get("gen_ai.operation.name")
     if isinstance(operation, str):
         return _OPERATIONS.get(operation, "other")
-    for key, kinds in (
-        ("openinference.span.kind", _OPENINFERENCE),
-        ("traceloop.span.kind", _TRACELOOP),
-    ):
-        if isinstance(word_given := given.get(key), str):
-            return kinds.get(word_given, "other")
-    if any(name in given for name in ("gen_ai.tool.name", "ai.toolCall.name")):
+    openinference_kind = attributes.get("openinference.span.kind")
+    if isinstance(openinference_kind, str):
+        return _OPENINFERENCE_KINDS.get(openinference_kind, "other")
+    traceloop_kind = attributes.get("traceloop.span.kind")
+    if isinstance(traceloop_kind, str):
+        return _TRACELOOP_KINDS.get(traceloop_kind, "other")
+    if "gen_ai.tool.name" in attributes or "ai.toolCall.name" in attributes:
         return "tool"
-    if any(name in given for name in (*_ASKED[:-1], *_ANSWERED)):
+    if any(name in attributes for name in (*_INPUT_MESSAGES, *_OUTPUT_MESSAGES)):
         return "chat"
-    first_word = span.name.partition(" ")[0]
-    return _OPERATIONS.get(first_word, "other") if _is_genai(span) else "other"
+    if not _has_genai_attributes(span):
+        return "other"
+    return _OPERATIONS.get(span.name.partition(" ")[0], "other")
 
 
-def _is_genai(span: Span) -> bool:
+def _has_genai_attributes(span: Span) -> bool:
     return any(name.startswith(("gen_ai.", "llm.")) for name in span.attributes)
 
 
-def is_talk(span: Span) -> bool:
-    """Whether a span has to do with a model at all."""
-    return kind_of(span) != "other" or _is_genai(span)
+def is_model_related(span: Span) -> bool:
+    """Return whether a span has to do with a model at all."""
+    return get_kind(span) != "other" or _has_genai_attributes(span)
 
 
-def is_wordless(span: Span) -> bool:
-    """Whether a span says nothing of what was asked or answered."""
-    return not span.moments and not any(name in span.attributes for name in (*_ASKED, *_ANSWERED))
+def has_messages(span: Span) -> bool:
+    """Return whether a span holds anything of what was asked or answered."""
+    return bool(span.events) or any(name in span.attributes for name in _MESSAGES)
 
 
-def model_of(span: Span) -> tuple[str | None, str | None]:
-    """The model that answered and its provider."""
-    given = span.attributes
-    names = (
-        "gen_ai.response.model",
-        "gen_ai.request.model",
-        "llm.model_name",
-        "ai.model.id",
-        "model_name",
-    )
-    model = as_text(get_first(given, *names))
-    named = as_text(
-        get_first(
-            given,
-            "gen_ai.provider.name",
-            "gen_ai.system",
-            "llm.provider",
-            "llm.system",
-            "ai.model.provider",
-        )
-    )
-    return model, identify_provider(model, named if named != "other" else None)
+def get_model(span: Span) -> tuple[str | None, str | None]:
+    """Return the model that answered and its provider."""
+    model = as_text(get_first(span.attributes, *_MODELS))
+    provider = as_text(get_first(span.attributes, *_PROVIDERS))
+    if provider == "other":
+        provider = None
+    return model, identify_provider(model, provider)
 
 
-def agent_of(span: Span) -> tuple[str, str | None]:
-    """The name of an agent, and the id that its runtime gave it."""
-    given = span.attributes
-    name = as_text(
-        get_first(
-            given,
-            "gen_ai.agent.name",
-            "agent.name",
-            "agent_name",
-            "graph.node.id",
-            "traceloop.entity.name",
-        )
-    )
-    return name or span.name.removeprefix("invoke_agent ") or "agent", as_text(
-        given.get("gen_ai.agent.id")
-    )
+def get_agent(span: Span) -> tuple[str, str | None]:
+    """Return the name of an agent, and the id that its runtime gave it."""
+    name = as_text(get_first(span.attributes, *_AGENT_NAMES))
+    if not name:
+        name = span.name.removeprefix("invoke_agent ") or "agent"
+    return name, as_text(span.attributes.get("gen_ai.agent.id"))
 
 
-def usage_of(span: Span) -> Usage | None:
-    """Token counts; the sums include cached and reasoning tokens."""
-    given = span.attributes
-
-    def count(*names: str) -> Any:
-        value = get_first(given, *names)
-        return (
-            int(value)
-            if isinstance(value, str) and value.isdecimal() and len(value) < 18
-            else value
-        )
-
+def get_usage(span: Span) -> Usage | None:
+    """Return token counts; the totals include cached and reasoning tokens."""
     return build_usage(
-        input_tokens=count(
+        input_tokens=_get_count(
+            span,
             "gen_ai.usage.input_tokens",
             "gen_ai.usage.prompt_tokens",
             "llm.token_count.prompt",
             "ai.usage.promptTokens",
         ),
-        output_tokens=count(
+        output_tokens=_get_count(
+            span,
             "gen_ai.usage.output_tokens",
             "gen_ai.usage.completion_tokens",
             "llm.token_count.completion",
             "ai.usage.completionTokens",
         ),
-        reasoning_tokens=count(
+        reasoning_tokens=_get_count(
+            span,
             "gen_ai.usage.reasoning.output_tokens",
             "gen_ai.usage.reasoning_tokens",
             "gen_ai.usage.details.reasoning_tokens",
             "llm.token_count.completion_details.reasoning",
         ),
-        cache_read_tokens=count(
+        cache_read_tokens=_get_count(
+            span,
             "gen_ai.usage.cache_read.input_tokens",
             "gen_ai.usage.cache_read_input_tokens",
             "gen_ai.usage.details.cache_read_tokens",
             "llm.token_count.prompt_details.cache_read",
         ),
-        cache_write_tokens=count(
+        cache_write_tokens=_get_count(
+            span,
             "gen_ai.usage.cache_creation.input_tokens",
             "gen_ai.usage.cache_creation_input_tokens",
             "gen_ai.usage.cache_write.input_tokens",
@@ -222,48 +262,52 @@ def usage_of(span: Span) -> Usage | None:
     )
 
 
-def facts_of(span: Span) -> JsonObject:
-    """Why an answer ended, when that is unusual, and what it cost."""
-    given = span.attributes
+def _get_count(span: Span, *names: str) -> Any:
+    """Return a count; some exporters write every attribute as text."""
+    value = get_first(span.attributes, *names)
+    if isinstance(value, str) and value.isdecimal() and len(value) < 18:
+        return int(value)
+    return value
+
+
+def get_answer_facts(span: Span) -> JsonObject:
+    """Return why an answer ended, when that is unusual, and what it cost."""
+    attributes = span.attributes
     facts: JsonObject = {}
-    reasons = get_first(given, "gen_ai.response.finish_reasons", "ai.response.finishReason")
+    reasons = get_first(attributes, "gen_ai.response.finish_reasons", "ai.response.finishReason")
+    if not isinstance(reasons, list):
+        reasons = [reasons]
     unusual = [
         reason
-        for reason in (reasons if isinstance(reasons, list) else [reasons])
-        if isinstance(reason, str)
-        and reason not in ("stop", "tool_calls", "tool_call", "end_turn", "tool_use", "tool-calls")
+        for reason in reasons
+        if isinstance(reason, str) and reason not in _USUAL_FINISH_REASONS
     ]
     if unusual:
         facts["finish_reason"] = unusual[0] if len(unusual) == 1 else unusual
-    cost = {
-        name: given[key]
-        for name, key in (
-            ("input", "gen_ai.usage.input_cost"),
-            ("output", "gen_ai.usage.output_cost"),
-        )
-        if isinstance(given.get(key), int | float)
-    }
+    cost: JsonObject = {}
+    for side in ("input", "output"):
+        value = attributes.get(f"gen_ai.usage.{side}_cost")
+        if isinstance(value, int | float):
+            cost[side] = value
     if cost:
         facts["cost"] = cost
     return facts
 
 
-def tool_call(span: Span) -> ToolCallPart:
-    """The call that a tool's span served."""
-    given = span.attributes
-    name = (
-        as_text(get_first(given, *_TOOL_NAMES)) or span.name.removeprefix("execute_tool ") or "tool"
-    )
-    kind = as_text(given.get("gen_ai.tool.type"))
-    extra = {"tool_type": kind} if kind and kind != "function" else None
+def get_tool_call(span: Span) -> ToolCallPart:
+    """Return the call that a span of a tool executed."""
+    attributes = span.attributes
+    name = as_text(get_first(attributes, *_TOOL_NAMES))
+    if not name:
+        name = span.name.removeprefix("execute_tool ") or "tool"
+    tool_type = as_text(attributes.get("gen_ai.tool.type"))
+    extra = {"tool_type": tool_type} if tool_type and tool_type != "function" else None
+    call_id = as_text(get_first(attributes, *_TOOL_CALL_IDS))
     return ToolCallPart(
-        as_text(get_first(given, *_TOOL_IDS)),
-        name,
-        parse_arguments(get_first(given, *_GIVEN)),
-        extra,
+        call_id, name, parse_arguments(get_first(attributes, *_TOOL_ARGUMENTS)), extra
     )
 
 
-def tool_output(span: Span) -> Any:
-    """What the tool gave back; None when the span does not say."""
-    return get_first(span.attributes, *_GOT)
+def get_tool_output(span: Span) -> Any:
+    """Return what the tool returned; None when the span does not hold it."""
+    return get_first(span.attributes, *_TOOL_OUTPUTS)

@@ -1,5 +1,4 @@
-"""OpenTelemetry traces of GenAI calls: OTLP as JSON, spans as the SDKs print them, traces of
-any-agent."""
+"""Detection of OpenTelemetry traces."""
 
 from typing import Any
 
@@ -9,7 +8,7 @@ _BATCHES = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is spans in one of these forms."""
+    """Return whether the source holds spans in one of the known forms."""
     records = source.sample
     if source.shape == "document" and records and isinstance(records[0], list):
         records = records[0][:64]
@@ -26,13 +25,10 @@ def _is_trace(value: Any) -> bool:
 
 
 def _is_span(value: Any) -> bool:
-    """A span as the SDK prints it: ids inside a context, attributes as an object."""
+    """Return whether a value is a span as SDKs print it: ids in a context, attributes as an object."""
     if not isinstance(value, dict) or not isinstance(value.get("attributes"), dict):
         return False
     context = value.get("context")
-    return (
-        isinstance(context, dict)
-        and "trace_id" in context
-        and "span_id" in context
-        and "start_time" in value
-    )
+    if not isinstance(context, dict):
+        return False
+    return "trace_id" in context and "span_id" in context and "start_time" in value

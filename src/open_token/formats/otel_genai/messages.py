@@ -1,12 +1,10 @@
-"""The messages that a span holds: in attributes of JSON, in attributes with numbered names, in
-events."""
+"""Messages of a span: in JSON attributes, in attributes with numbered names, and in events."""
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import takewhile
 from typing import Any
 
-from open_token.formats.otel_genai.quirks import mended
-from open_token.formats.otel_genai.spans import Moment, Span
+from open_token.formats.otel_genai.spans import Span, SpanEvent
 from open_token.formats.shared.fields import (
     JsonObject,
     as_text,
@@ -15,285 +13,370 @@ from open_token.formats.shared.fields import (
     parse_json_text,
 )
 from open_token.formats.shared.message_dicts import parse_message, parse_messages
-from open_token.formats.shared.messages import Message, TextPart, ToolCallPart, parse_parts
+from open_token.formats.shared.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    parse_parts,
+)
 from open_token.formats.shared.repeated_history import hash_part, split_message
 
-_ROLES = {
+_EVENT_ROLES = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
     "gen_ai.choice": "assistant",
 }
-_DEEPEST = 12
-_SIDES = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion")
+_MAX_DEPTH = 12
+_MESSAGE_LISTS = (
+    "gen_ai.input.messages",
+    "gen_ai.output.messages",
+    "gen_ai.prompt",
+    "gen_ai.completion",
+)
+_GOOGLE_PROVIDERS = ("gemini", "vertex_ai", "gcp.gemini", "gcp.vertex_ai", "gcp.gen_ai")
 
 
-def asked(span: Span, unknown: list[Any]) -> list[Message]:
-    """What the model, or the agent, was given."""
-    given = span.attributes
-    whole = get_first(given, "gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt")
-    if whole is None and "pydantic_ai.all_messages" in given:
-        whole = _given(parse_json_text(given["pydantic_ai.all_messages"]))
-    system = _system(get_first(given, "gen_ai.system_instructions", "gen_ai.system_instruction"))
-    forms = [system + (parse_messages(whole, unknown) if whole is not None else [])]
+def read_input(span: Span, unknown: list[Any]) -> list[Message]:
+    """Return the messages that the model, or the agent, was given.
+
+    An instrumentation may record them in several forms at once. What is no message is added to
+    `unknown`.
+    """
+    attributes = span.attributes
+    whole = get_first(attributes, "gen_ai.input.messages", "ai.prompt.messages", "gen_ai.prompt")
+    if whole is None and "pydantic_ai.all_messages" in attributes:
+        whole = _take_until_answer(parse_json_text(attributes["pydantic_ai.all_messages"]))
+    instructions = get_first(attributes, "gen_ai.system_instructions", "gen_ai.system_instruction")
+    messages = _read_system(instructions)
+    if whole is not None:
+        messages += parse_messages(whole, unknown)
+    forms = [messages]
     for prefix in ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."):
-        forms.append(
-            [made for item in _numbered(given, prefix) if (made := _flat(item, "user")) is not None]
-        )
-    moments = [
-        moment for moment in (*_kept_events(given), *span.moments) if moment.name != "gen_ai.choice"
+        forms.append(_read_numbered(attributes, prefix, "user"))
+    events = [event for event in _get_events(span) if event.name != "gen_ai.choice"]
+    forms += _read_events(events, "input", unknown)
+    return _repair_ids(_merge_forms(forms), span)
+
+
+def read_output(span: Span, unknown: list[Any]) -> list[Message]:
+    """Return the messages that the model, or the agent, answered."""
+    attributes = span.attributes
+    forms = [
+        _read_answers(get_first(attributes, "gen_ai.output.messages", "gen_ai.completion"), unknown)
     ]
-    return mended(
-        _united([form for form in (*forms, *_told_by(moments, "input", unknown)) if form]), span
-    )
-
-
-def _given(whole: Any) -> Any:
-    """Pydantic AI: the span of an agent has all messages of its run; it was given those before the
-    first answer."""
-    messages = whole if isinstance(whole, list) else []
-    return list(
-        takewhile(
-            lambda item: not isinstance(item, dict) or item.get("role") != "assistant", messages
-        )
-    )
-
-
-def gone_through(span: Span, unknown: list[Any]) -> list[Message]:
-    """All that an agent heard and said in its run, where its span has that."""
-    whole = span.attributes.get("pydantic_ai.all_messages")
-    return mended(parse_messages(whole, unknown), span) if whole is not None else []
-
-
-def answered(span: Span, unknown: list[Any]) -> list[Message]:
-    """What the model, or the agent, answered."""
-    given = span.attributes
-    whole = get_first(given, "gen_ai.output.messages", "gen_ai.completion")
-    forms = [_outputs(whole, unknown) if whole is not None else []]
-    if "gen_ai.output" in given:
-        forms.append(_any_agent(given["gen_ai.output"]))
+    if "gen_ai.output" in attributes:
+        forms.append(_read_any_agent_output(attributes["gen_ai.output"]))
     for prefix in ("gen_ai.completion.", "llm.output_messages."):
-        forms.append(
-            [
-                made
-                for item in _numbered(given, prefix)
-                if (made := _flat(item, "assistant")) is not None
-            ]
-        )
-    forms.append(_vercel(given))
-    moments = [moment for moment in (*_kept_events(given), *span.moments) if _is_answer(moment)]
-    forms = [form for form in (*forms, *_told_by(moments, "output", unknown)) if form]
-    if not forms and (plain := get_first(given, "output.value", "final_result")) is not None:
-        return [Message("assistant", [TextPart(plain if isinstance(plain, str) else [plain])])]
-    return mended(_united(forms), span)
+        forms.append(_read_numbered(attributes, prefix, "assistant"))
+    forms.append(_read_vercel_output(attributes))
+    events = [event for event in _get_events(span) if _is_answer(event)]
+    forms += _read_events(events, "output", unknown)
+    if not any(forms):
+        value = get_first(attributes, "output.value", "final_result")
+        if value is not None:
+            return [_build_answer(value)]
+    return _repair_ids(_merge_forms(forms), span)
 
 
-def is_other(moment: Moment) -> bool:
-    """Whether an event is no message, none of the whole of a side, and no error."""
-    if moment.name in _ROLES or moment.name == "exception":
-        return False
-    return not any(name in moment.attributes for name in _SIDES)
+def read_whole_run(span: Span, unknown: list[Any]) -> list[Message]:
+    """Return all messages of the run of an agent, which Pydantic AI records on the agent's span."""
+    whole = span.attributes.get("pydantic_ai.all_messages")
+    if whole is None:
+        return []
+    return _repair_ids(parse_messages(whole, unknown), span)
 
 
-def _is_answer(moment: Moment) -> bool:
-    return moment.name == "gen_ai.choice" or (
-        moment.name not in _ROLES and moment.name.startswith("gen_ai.")
-    )
+def is_message_event(event: SpanEvent) -> bool:
+    """Return whether an event holds messages, or an error."""
+    if event.name in _EVENT_ROLES or event.name == "exception":
+        return True
+    return any(name in event.attributes for name in _MESSAGE_LISTS)
 
 
-def _told_by(moments: list[Moment], side: str, unknown: list[Any]) -> list[list[Message]]:
-    """Events of single messages are one form, an event of a whole side is another."""
-    single = [
-        made
-        for moment in moments
-        if moment.name in _ROLES
-        for made in _of_moment(moment, side, unknown)
-    ]
-    whole = [_of_moment(moment, side, unknown) for moment in moments if moment.name not in _ROLES]
-    return [single, *whole]
+def _take_until_answer(messages: Any) -> Any:
+    """Of all messages of a Pydantic AI run, the input is what precedes the first answer."""
+    if not isinstance(messages, list):
+        return []
+    return list(takewhile(lambda item: not _is_assistant(item), messages))
 
 
-def _united(forms: list[list[Message]]) -> list[Message]:
-    """All messages; one that an instrumentation writes down in several forms counts once."""
+def _is_assistant(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant"
+
+
+def _is_answer(event: SpanEvent) -> bool:
+    if event.name in _EVENT_ROLES:
+        return event.name == "gen_ai.choice"
+    return event.name.startswith("gen_ai.")
+
+
+def _merge_forms(forms: list[list[Message]]) -> list[Message]:
+    """Return all messages; one that is recorded in several forms counts once."""
+    forms = [form for form in forms if form]
     if len(forms) == 1:
         return forms[0]
-    made: list[Message] = []
+    merged: list[Message] = []
     seen: Counter[bytes] = Counter()
     for form in forms:
-        met: Counter[bytes] = Counter()
+        counts: Counter[bytes] = Counter()
         for message in form:
-            marks = [hash_part(role, part) for role, part in split_message(message)]
-            met.update(marks)
-            if not marks or any(met[mark] > seen[mark] for mark in marks):
-                made.append(message)
-        seen |= met
-    return made
+            digests = [hash_part(role, part) for role, part in split_message(message)]
+            counts.update(digests)
+            if not digests or any(counts[digest] > seen[digest] for digest in digests):
+                merged.append(message)
+        seen |= counts
+    return merged
 
 
-def _outputs(value: Any, unknown: list[Any]) -> list[Message]:
-    if isinstance(value, str) and parse_json_text(value) is value:
-        return [Message("assistant", [TextPart(value)])]
-    made = parse_messages(value, unknown)
-    for message in made:
-        message.role = "assistant" if message.role == "user" else message.role
-    return made
+def _build_answer(value: Any) -> Message:
+    return Message("assistant", [TextPart(value if isinstance(value, str) else [value])])
 
 
-def _system(value: Any) -> list[Message]:
-    value = parse_json_text(value)
+def _read_answers(value: Any, unknown: list[Any]) -> list[Message]:
     if value is None:
         return []
-    made = Message("system", [])
-    made.parts = parse_parts(value, made.unknown_kinds)
-    return [made]
+    if isinstance(value, str) and parse_json_text(value) is value:
+        return [Message("assistant", [TextPart(value)])]
+    messages = parse_messages(value, unknown)
+    for message in messages:
+        if message.role == "user":
+            message.role = "assistant"
+    return messages
 
 
-def _any_agent(value: Any) -> list[Message]:
-    """any-agent writes what was said as it is, and calls as a list of names and arguments."""
+def _read_system(value: Any) -> list[Message]:
+    content = parse_json_text(value)
+    if content is None:
+        return []
+    message = Message("system", [])
+    message.parts = parse_parts(content, message.unknown_kinds)
+    return [message]
+
+
+def _read_any_agent_output(value: Any) -> list[Message]:
+    """any-agent writes text verbatim, and calls as a list of names and arguments."""
     calls = parse_json_text(value)
-    if (
-        isinstance(calls, list)
-        and calls
-        and all(isinstance(call, dict) and "tool.name" in call for call in calls)
-    ):
-        parts = [
-            ToolCallPart(
-                None, as_text(call["tool.name"]) or "tool", parse_arguments(call.get("tool.args"))
-            )
-            for call in calls
-        ]
-        return [Message("assistant", [*parts])]
-    return [Message("assistant", [TextPart(value if isinstance(value, str) else [value])])]
+    if not isinstance(calls, list) or not calls or not all(map(_is_any_agent_call, calls)):
+        return [_build_answer(value)]
+    parts: list[Part] = []
+    for call in calls:
+        tool = as_text(call["tool.name"]) or "tool"
+        parts.append(ToolCallPart(None, tool, parse_arguments(call.get("tool.args"))))
+    return [Message("assistant", parts)]
 
 
-def _vercel(given: JsonObject) -> list[Message]:
-    words, calls = (
-        given.get("ai.response.text"),
-        parse_json_text(given.get("ai.response.toolCalls")),
-    )
-    message: JsonObject = {
-        "role": "assistant",
-        "content": words if isinstance(words, str) else None,
-    }
+def _is_any_agent_call(call: Any) -> bool:
+    return isinstance(call, dict) and "tool.name" in call
+
+
+def _read_vercel_output(attributes: JsonObject) -> list[Message]:
+    text = attributes.get("ai.response.text")
+    calls = parse_json_text(attributes.get("ai.response.toolCalls"))
+    body: JsonObject = {"role": "assistant", "content": text if isinstance(text, str) else None}
     if isinstance(calls, list):
-        message["tool_calls"] = calls
-    made = parse_message(message)
-    return [made] if made is not None and made.parts else []
+        body["tool_calls"] = calls
+    message = parse_message(body)
+    if message is None or not message.parts:
+        return []
+    return [message]
 
 
-def _numbered(given: JsonObject, prefix: str) -> list[Any]:
-    """Attributes such as `gen_ai.prompt.0.role`, put together to the objects they were."""
+def _read_numbered(attributes: JsonObject, prefix: str, role: str) -> list[Message]:
+    """Return the messages of attributes such as `gen_ai.prompt.0.role`."""
     tree: JsonObject = {}
-    for name in [name for name in given if name.startswith(prefix)]:
-        value = given[name]
-        steps = name[len(prefix) :].split(".", _DEEPEST)
-        if not steps[0].isdecimal():
-            continue
-        place = tree
-        for step in steps[:-1]:
-            below = place.setdefault(step, {})
-            if not isinstance(below, dict):
-                below = place[step] = {"": below}
-            place = below
-        place[steps[-1]] = value
-    return _listed(tree)
+    for name in [name for name in attributes if name.startswith(prefix)]:
+        steps = name[len(prefix) :].split(".", _MAX_DEPTH)
+        if steps[0].isdecimal():
+            _insert(tree, steps, attributes[name])
+    messages = [_read_numbered_message(item, role) for item in _to_list(tree)]
+    return [message for message in messages if message is not None]
 
 
-def _listed(tree: JsonObject) -> list[Any]:
-    order = sorted(
-        tree, key=lambda name: int(name) if name.isdecimal() and len(name) < 10 else 1 << 40
-    )
-    return [_folded(tree[name]) for name in order]
+def _insert(tree: JsonObject, steps: list[str], value: Any) -> None:
+    node = tree
+    for step in steps[:-1]:
+        child = node.setdefault(step, {})
+        if not isinstance(child, dict):
+            # A name that has a value and, in another attribute, fields as well.
+            child = node[step] = {"": child}
+        node = child
+    node[steps[-1]] = value
 
 
-def _folded(value: Any) -> Any:
-    """Objects whose names are numbers are lists."""
+def _to_list(tree: JsonObject) -> list[Any]:
+    return [_restore_lists(tree[name]) for name in sorted(tree, key=_get_index)]
+
+
+def _get_index(name: str) -> int:
+    return int(name) if name.isdecimal() and len(name) < 10 else 1 << 40
+
+
+def _restore_lists(value: Any) -> Any:
+    """Turn objects whose names are numbers into lists."""
     if not isinstance(value, dict):
         return value
     if value and all(name.isdecimal() for name in value):
-        return _listed(value)
-    return {name: _folded(item) for name, item in value.items()}
+        return _to_list(value)
+    return {name: _restore_lists(item) for name, item in value.items()}
 
 
-def _flat(item: Any, role: str) -> Message | None:
-    """A message of numbered attributes: OpenLLMetry has its fields at once, OpenInference wraps
-    each."""
+def _read_numbered_message(item: Any, role: str) -> Message | None:
+    """Read a message: OpenInference wraps it and its parts in objects, OpenLLMetry does not."""
     if isinstance(item, str):
         return Message(role, [TextPart(item)])
     if not isinstance(item, dict):
         return None
-    held = item["message"] if isinstance(item.get("message"), dict) else item
-    message = {"role": role, **held}
-    if isinstance(held.get("contents"), list):
-        message["content"] = [_inside(block, "message_content") for block in held["contents"]]
-    elif isinstance(content := parse_json_text(held.get("content")), list) and all(
-        isinstance(part, dict) for part in content
-    ):
-        message["content"] = content
-    if isinstance(calls := held.get("tool_calls"), list):
-        message["tool_calls"] = [_inside(call, "tool_call") for call in calls]
+    fields = item["message"] if isinstance(item.get("message"), dict) else item
+    message = {"role": role, **fields}
+    contents = fields.get("contents")
+    if isinstance(contents, list):
+        message["content"] = [_unwrap(block, "message_content") for block in contents]
+    else:
+        content = parse_json_text(fields.get("content"))
+        if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+            message["content"] = content
+    calls = fields.get("tool_calls")
+    if isinstance(calls, list):
+        message["tool_calls"] = [_unwrap(call, "tool_call") for call in calls]
     return parse_message(message)
 
 
-def _inside(value: Any, name: str) -> Any:
-    held = value.get(name, value) if isinstance(value, dict) else value
-    if (
-        isinstance(held, dict)
-        and isinstance(call := value.get("tool_call"), dict)
-        and held is not call
-    ):
-        return {
-            **held,
-            **call,
-        }  # OpenInference for Anthropic: a call among the contents, beside its type.
-    image = held.get("image") if isinstance(held, dict) else None
+def _unwrap(value: Any, name: str) -> Any:
+    if not isinstance(value, dict):
+        return value
+    block = value.get(name, value)
+    if not isinstance(block, dict):
+        return block
+    call = value.get("tool_call")
+    if isinstance(call, dict) and block is not call:
+        # OpenInference for Anthropic puts a call among the contents, next to its type.
+        return {**block, **call}
+    image = block.get("image")
     if isinstance(image, dict) and isinstance(image.get("image"), dict):
         return {"type": "image", "image": image["image"]}
-    return held
+    return block
 
 
-def _kept_events(given: JsonObject) -> list[Moment]:
-    """Pydantic AI keeps what other instrumentations send as events in one attribute of JSON."""
-    events = parse_json_text(get_first(given, "events", "all_messages_events"))
-    found = (
-        [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
-    )
-    return [
-        Moment(str(event.get("event.name")), {}, event)
-        for event in found
-        if event.get("event.name") in _ROLES
-    ]
+def _get_events(span: Span) -> list[SpanEvent]:
+    """Return the events of a span, with those that Pydantic AI stores in one JSON attribute."""
+    stored = parse_json_text(get_first(span.attributes, "events", "all_messages_events"))
+    events: list[SpanEvent] = []
+    for event in stored if isinstance(stored, list) else ():
+        if isinstance(event, dict) and event.get("event.name") in _EVENT_ROLES:
+            events.append(SpanEvent(str(event["event.name"]), {}, event))
+    return events + span.events
 
 
-def _of_moment(moment: Moment, side: str, unknown: list[Any]) -> list[Message]:
-    """The messages of an event: one, or the whole of a side of the call."""
-    given = moment.attributes
-    role = _ROLES.get(moment.name)
-    if role is None:
-        name = "gen_ai.prompt" if side == "input" else "gen_ai.completion"
-        whole = get_first(given, f"gen_ai.{side}.messages", name)
-        if side == "output":
-            return _outputs(whole, unknown) if whole is not None else []
-        return _system(given.get("gen_ai.system_instructions")) + (
-            parse_messages(whole, unknown) if whole is not None else []
-        )
-    body = parse_json_text(
-        moment.body if moment.body is not None else given.get("gen_ai.event.content")
-    )
-    body = body if isinstance(body, dict) else {"content": body} if body is not None else given
-    inner = body.get("message")
-    held = parse_json_text(inner) if inner is not None else body
-    message: JsonObject = held if isinstance(held, dict) else {"content": held}
-    calls = parse_json_text(get_first(message, "tool_calls") or body.get("tool_calls"))
+def _read_events(events: list[SpanEvent], side: str, unknown: list[Any]) -> list[list[Message]]:
+    """Return the forms that events are: single messages are one form, each list is another."""
+    single: list[Message] = []
+    lists: list[list[Message]] = []
+    for event in events:
+        role = _EVENT_ROLES.get(event.name)
+        if role is None:
+            lists.append(_read_list_event(event, side, unknown))
+            continue
+        message = _read_message_event(event, role)
+        if message is not None:
+            single.append(message)
+    return [single, *lists]
+
+
+def _read_list_event(event: SpanEvent, side: str, unknown: list[Any]) -> list[Message]:
+    """Read an event that holds all messages of one side of the call."""
+    attributes = event.attributes
+    if side == "output":
+        whole = get_first(attributes, "gen_ai.output.messages", "gen_ai.completion")
+        return _read_answers(whole, unknown)
+    messages = _read_system(attributes.get("gen_ai.system_instructions"))
+    whole = get_first(attributes, "gen_ai.input.messages", "gen_ai.prompt")
+    if whole is not None:
+        messages += parse_messages(whole, unknown)
+    return messages
+
+
+def _read_message_event(event: SpanEvent, role: str) -> Message | None:
+    body = event.body if event.body is not None else event.attributes.get("gen_ai.event.content")
+    body = parse_json_text(body)
+    if body is None:
+        body = event.attributes
+    elif not isinstance(body, dict):
+        body = {"content": body}
+    message = body.get("message")
+    message = body if message is None else parse_json_text(message)
+    if not isinstance(message, dict):
+        message = {"content": message}
     content = parse_json_text(message.get("content"))
-    whole = content if isinstance(content, list) else message.get("content")
-    made = parse_message(
-        {
-            **message,
-            "role": as_text(message.get("role")) or role,
-            "content": whole,
-            "tool_calls": calls,
-        }
-    )
-    return [made] if made is not None else []
+    if not isinstance(content, list):
+        content = message.get("content")
+    calls = parse_json_text(get_first(message, "tool_calls") or body.get("tool_calls"))
+    role = as_text(message.get("role")) or role
+    return parse_message({**message, "role": role, "content": content, "tool_calls": calls})
+
+
+def _repair_ids(messages: list[Message], span: Span) -> list[Message]:
+    """Make the results of one side of a call refer to their calls."""
+    is_google = str(span.attributes.get("gen_ai.provider.name")) in _GOOGLE_PROVIDERS
+    for message in messages:
+        message.parts = [_repair_summary(part) for part in message.parts]
+    if is_google:
+        _remove_positional_ids(messages)
+    parts = [part for message in messages for part in message.parts]
+    calls = [part.id for part in parts if isinstance(part, ToolCallPart)]
+    results = [part.id for part in parts if isinstance(part, ToolResultPart)]
+    if all(results) and calls and all(call and call.startswith("fc_") for call in calls):
+        _pair_in_order(messages)
+    return messages
+
+
+def _remove_positional_ids(messages: list[Message]) -> None:
+    """Remove the ids that google-genai 1.3 builds from the tool's name and the part's position.
+
+    Calls and results stand at different positions, so these ids do not match.
+    """
+    tools: set[str] = set()
+    for message in messages:
+        for position, part in enumerate(message.parts):
+            if isinstance(part, ToolCallPart) and part.id == f"{part.tool}_{position}":
+                tools.add(part.tool)
+                message.parts[position] = part._replace(id=None)
+            elif isinstance(part, ToolResultPart) and part.id:
+                tool = part.id.removesuffix(f"_{position}")
+                if tool in tools:
+                    message.parts[position] = part._replace(id=None, tool=tool)
+
+
+def _repair_summary(part: Part) -> Part:
+    """OpenLLMetry 0.62 records a reasoning summary of the Responses API as the JSON of its list."""
+    if not isinstance(part, ReasoningPart) or not part.text:
+        return part
+    summaries = parse_json_text(part.text)
+    if not isinstance(summaries, list) or not all(map(_is_summary, summaries)):
+        return part
+    texts = [as_text(item.get("text")) for item in summaries]
+    text = "\n\n".join(filter(None, texts))
+    return ReasoningPart(text, summary=True) if text else part
+
+
+def _is_summary(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "summary_text"
+
+
+def _pair_in_order(messages: list[Message]) -> None:
+    """Pair results with calls by order.
+
+    OpenLLMetry 0.62 records calls of the Responses API with the ids of their items (`fc_...`),
+    which no result names.
+    """
+    calls: deque[str | None] = deque()
+    for message in messages:
+        for position, part in enumerate(message.parts):
+            if isinstance(part, ToolCallPart):
+                calls.append(part.id)
+            elif isinstance(part, ToolResultPart) and calls:
+                message.parts[position] = part._replace(id=calls.popleft())

@@ -1,22 +1,27 @@
-"""Spans out of every form they are written in: OTLP batches, objects that an SDK prints, lists."""
+"""Spans and log records, parsed from OTLP batches, from objects that an SDK prints, and from lists."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from open_token.formats.shared.fields import JsonObject, get_first
 from open_token.jsontools.timestamps import from_epoch, to_utc
 
-_DEEPEST = 64
-_NO_SPAN = "a span without an id"
-NAMELESS = "\0"
-"""How the names of attributes begin that have none."""
+_MAX_DEPTH = 64
+_SPAN_WITHOUT_ID = "a span without an id"
+_RECORD_WITHOUT_SPANS = "a record that holds no spans"
+_BATCH_WITHOUT_SPANS = "a batch without spans"
+_PLAIN_VALUES = frozenset(
+    ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value")
+)
+_ERROR_CODES = ("2", "error", "status_code_error", "statuscode.error")
+UNNAMED_PREFIX = "\0"
+"""Prefix of the names that attributes without a usable key get."""
 
 
 @dataclass(slots=True)
-class Moment:
-    """Something that happened within a span: its name, its attributes, its body where it was a log
-    record."""
+class SpanEvent:
+    """An event within a span; `body` is set where it was recorded as a log record."""
 
     name: str
     attributes: JsonObject
@@ -25,255 +30,287 @@ class Moment:
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """One span, with the spans inside it once the tree is built."""
+    """One span; `children` is filled when the tree is built."""
 
-    trace: str
+    trace_id: str
     id: str
-    parent: str | None
+    parent_id: str | None
     name: str
     place: str
-    start: int | None
-    began: str | None
-    ended: str | None
+    start_order: int | None
+    """The start time as a number, comparable within one file only."""
+    started_at: str | None
+    ended_at: str | None
     attributes: JsonObject
-    moments: list[Moment]
+    events: list[SpanEvent]
     error: str | None = None
     resource: JsonObject = field(default_factory=dict)
     children: list["Span"] = field(default_factory=list)
-    end: int | None = None
+    end_order: int | None = None
 
 
 @dataclass(slots=True)
-class Log:
+class LogRecord:
     """A log record that belongs to a span."""
 
-    trace: str
-    span: str
-    moment: Moment
+    trace_id: str
+    span_id: str
+    event: SpanEvent
     place: str
 
 
 @dataclass(slots=True)
-class Odd:
-    """Something in the place of spans that holds none."""
+class Unusable:
+    """Something in the position of a span that is none."""
 
     place: str
-    what: str
+    reason: str
 
 
-def spans_in(record: Any, place: str) -> Iterator[Span | Log | Odd]:
-    """Every span and every log record of a span that a record holds, and what is in their
-    places."""
+Item = Span | LogRecord | Unusable
+
+
+def parse_spans(record: Any, place: str) -> Iterator[Item]:
+    """Yield every span and log record of a record, and what else is in their positions."""
     if isinstance(record, list):
         for number, item in enumerate(record, 1):
-            yield from spans_in(item, f"{place}, span {number}" if number > 1 else place)
+            yield from parse_spans(item, f"{place}, span {number}" if number > 1 else place)
     elif not isinstance(record, dict):
-        yield Odd(place, "a record that holds no spans")
+        yield Unusable(place, _RECORD_WITHOUT_SPANS)
     elif isinstance(record.get("spans"), list) and "attributes" not in record:
-        for number, item in enumerate(record["spans"], 1):
-            yield (
-                _printed(item, f"span {number}")
-                if isinstance(item, dict)
-                else Odd(f"span {number}", _NO_SPAN)
-            )
+        yield from _parse_any_agent(record["spans"])
     elif isinstance(record.get("context"), dict):
-        yield _printed(record, place)
+        yield _parse_sdk_span(record, place)
     else:
-        yield from _batches(record, place)
+        yield from _parse_batches(record, place)
 
 
-def _batches(record: JsonObject, place: str) -> Iterator[Span | Log | Odd]:
-    """The spans and log records of OTLP."""
-    known = 0
-    for names, scopes, items, made in (_SPANS, _LOGS):
-        for name in names:
-            known += name in record
-            for batch in _listed(record.get(name)):
-                held = [scope for scope_name in scopes for scope in _listed(_in(batch, scope_name))]
-                resource = _resource(batch) if isinstance(batch, dict) else {}
-                for scope in held:
-                    given = [item for item_name in items for item in _listed(_in(scope, item_name))]
-                    yield from (made(item, resource, place) for item in given)
-                    if not given:
-                        yield Odd(place, "a batch without spans")
-                if not held:
-                    yield Odd(place, "a batch without spans")
-    if not known:
-        yield Odd(place, "a record that holds no spans")
+def _parse_any_agent(spans: list[Any]) -> Iterator[Item]:
+    for number, item in enumerate(spans, 1):
+        place = f"span {number}"
+        if isinstance(item, dict):
+            yield _parse_sdk_span(item, place)
+        else:
+            yield Unusable(place, _SPAN_WITHOUT_ID)
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+def _parse_batches(record: JsonObject, place: str) -> Iterator[Item]:
+    """Yield the spans and log records of OTLP."""
+    has_batches = False
+    for layout in (_SPAN_LAYOUT, _LOG_LAYOUT):
+        for name in layout.batch_names:
+            if name not in record:
+                continue
+            has_batches = True
+            for batch in _to_list(record[name]):
+                yield from _parse_batch(batch, layout, place)
+    if not has_batches:
+        yield Unusable(place, _RECORD_WITHOUT_SPANS)
 
 
-def _in(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
+def _parse_batch(batch: Any, layout: "_Layout", place: str) -> Iterator[Item]:
+    scopes = _get_items(batch, layout.scope_names)
+    if not scopes:
+        yield Unusable(place, _BATCH_WITHOUT_SPANS)
+        return
+    resource = _parse_resource(batch)
+    for scope in scopes:
+        items = _get_items(scope, layout.item_names)
+        if not items:
+            yield Unusable(place, _BATCH_WITHOUT_SPANS)
+        for item in items:
+            yield layout.parse(item, resource, place)
 
 
-def _objects(value: Any) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _to_list(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
 
 
-def _resource(batch: JsonObject) -> JsonObject:
+def _get_items(value: Any, names: tuple[str, ...]) -> list[Any]:
+    if not isinstance(value, dict):
+        return []
+    return [item for name in names for item in _to_list(value.get(name))]
+
+
+def _parse_resource(batch: JsonObject) -> JsonObject:
     resource = batch.get("resource")
-    return attributes_of(resource.get("attributes")) if isinstance(resource, dict) else {}
+    if not isinstance(resource, dict):
+        return {}
+    return parse_attributes(resource.get("attributes"))
 
 
-def _sent(item: Any, resource: JsonObject, place: str) -> Span | Odd:
-    """A span of OTLP: ids are hexadecimal text, times are nanoseconds, as text because of
-    JavaScript."""
-    if not isinstance(item, dict) or not _id(get_first(item, "spanId", "span_id")):
-        return Odd(place, _NO_SPAN)
-    began, start = _time(get_first(item, "startTimeUnixNano", "start_time_unix_nano"))
-    ended, end = _time(get_first(item, "endTimeUnixNano", "end_time_unix_nano"))
+def _parse_otlp_span(item: Any, resource: JsonObject, place: str) -> Span | Unusable:
+    """Parse a span of OTLP: ids are hexadecimal, times are nanoseconds (as text for JavaScript)."""
+    if not isinstance(item, dict) or not _parse_id(get_first(item, "spanId", "span_id")):
+        return Unusable(place, _SPAN_WITHOUT_ID)
+    started_at, start_order = _parse_time(
+        get_first(item, "startTimeUnixNano", "start_time_unix_nano")
+    )
+    ended_at, end_order = _parse_time(get_first(item, "endTimeUnixNano", "end_time_unix_nano"))
     return Span(
-        trace=_id(get_first(item, "traceId", "trace_id")),
-        id=_id(get_first(item, "spanId", "span_id")),
-        parent=_id(get_first(item, "parentSpanId", "parent_span_id")) or None,
+        trace_id=_parse_id(get_first(item, "traceId", "trace_id")),
+        id=_parse_id(get_first(item, "spanId", "span_id")),
+        parent_id=_parse_id(get_first(item, "parentSpanId", "parent_span_id")) or None,
         name=str(item.get("name") or ""),
         place=place,
-        start=start,
-        began=began,
-        ended=ended,
-        attributes=attributes_of(item.get("attributes")),
-        moments=[_moment(event) for event in _listed(item.get("events"))],
-        error=_error(item.get("status")),
+        start_order=start_order,
+        started_at=started_at,
+        ended_at=ended_at,
+        attributes=parse_attributes(item.get("attributes")),
+        events=[_parse_event(event) for event in _to_list(item.get("events"))],
+        error=_parse_error(item.get("status")),
         resource=resource,
-        end=end,
+        end_order=end_order,
     )
 
 
-def _printed(item: JsonObject, place: str) -> Span:
-    """A span as an SDK or any-agent writes it; ids may be integers that no double can hold."""
-    given = item.get("context")
-    context: JsonObject = given if isinstance(given, dict) else {}
+def _parse_sdk_span(item: JsonObject, place: str) -> Span:
+    """Parse a span as an SDK or any-agent writes it; ids may be integers beyond 64 bits."""
+    context = item.get("context")
+    if not isinstance(context, dict):
+        context = {}
     parent = item.get("parent")
-    above = (
-        parent.get("span_id")
-        if isinstance(parent, dict)
-        else get_first(item, "parent_id", "parent_span_id")
-    )
-    began, start = _time(item.get("start_time"))
-    ended, end = _time(item.get("end_time"))
+    if isinstance(parent, dict):
+        parent_id = parent.get("span_id")
+    else:
+        parent_id = get_first(item, "parent_id", "parent_span_id")
+    started_at, start_order = _parse_time(item.get("start_time"))
+    ended_at, end_order = _parse_time(item.get("end_time"))
     return Span(
-        trace=_id(context.get("trace_id")),
-        id=_id(context.get("span_id")),
-        parent=_id(above) or None,
+        trace_id=_parse_id(context.get("trace_id")),
+        id=_parse_id(context.get("span_id")),
+        parent_id=_parse_id(parent_id) or None,
         name=str(item.get("name") or ""),
         place=place,
-        start=start,
-        began=began,
-        ended=ended,
-        attributes=attributes_of(item.get("attributes")),
-        moments=[_moment(event) for event in _listed(item.get("events"))],
-        error=_error(item.get("status")),
-        resource=_resource(item),
-        end=end,
+        start_order=start_order,
+        started_at=started_at,
+        ended_at=ended_at,
+        attributes=parse_attributes(item.get("attributes")),
+        events=[_parse_event(event) for event in _to_list(item.get("events"))],
+        error=_parse_error(item.get("status")),
+        resource=_parse_resource(item),
+        end_order=end_order,
     )
 
 
-def _moment(event: Any) -> Moment:
+def _parse_event(event: Any) -> SpanEvent:
     if not isinstance(event, dict):
-        return Moment("", {}, event)
-    return Moment(
-        str(event.get("name") or ""), attributes_of(event.get("attributes")), event.get("body")
-    )
+        return SpanEvent("", {}, event)
+    name = str(event.get("name") or "")
+    return SpanEvent(name, parse_attributes(event.get("attributes")), event.get("body"))
 
 
-def _log(item: Any, _resource: JsonObject, place: str) -> Log | Odd:
+def _parse_log_record(item: Any, _resource: JsonObject, place: str) -> LogRecord | Unusable:
     if not isinstance(item, dict):
-        return Odd(place, "a log record that is no object")
-    given = attributes_of(item.get("attributes"))
-    name = str(get_first(item, "eventName", "event_name") or given.get("event.name") or "")
-    moment = Moment(name, given, value_of(item.get("body")))
-    return Log(
-        _id(get_first(item, "traceId", "trace_id")),
-        _id(get_first(item, "spanId", "span_id")),
-        moment,
-        place,
+        return Unusable(place, "a log record that is not an object")
+    attributes = parse_attributes(item.get("attributes"))
+    name = get_first(item, "eventName", "event_name") or attributes.get("event.name") or ""
+    return LogRecord(
+        trace_id=_parse_id(get_first(item, "traceId", "trace_id")),
+        span_id=_parse_id(get_first(item, "spanId", "span_id")),
+        event=SpanEvent(str(name), attributes, parse_value(item.get("body"))),
+        place=place,
     )
 
 
-_SPANS = (
-    ("resourceSpans", "resource_spans"),
-    ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
-    ("spans",),
-    _sent,
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How OTLP nests the items of one signal: batch, scope, item."""
+
+    batch_names: tuple[str, ...]
+    scope_names: tuple[str, ...]
+    item_names: tuple[str, ...]
+    parse: Callable[[Any, JsonObject, str], Item]
+
+
+_SPAN_LAYOUT = _Layout(
+    batch_names=("resourceSpans", "resource_spans"),
+    # `instrumentationLibrarySpans` is what OTLP called scopes before 0.15.
+    scope_names=("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
+    item_names=("spans",),
+    parse=_parse_otlp_span,
 )
-_LOGS = (
-    ("resourceLogs", "resource_logs"),
-    ("scopeLogs", "scope_logs"),
-    ("logRecords", "log_records"),
-    _log,
+_LOG_LAYOUT = _Layout(
+    batch_names=("resourceLogs", "resource_logs"),
+    scope_names=("scopeLogs", "scope_logs"),
+    item_names=("logRecords", "log_records"),
+    parse=_parse_log_record,
 )
 
 
-def _id(value: Any) -> str:
-    return (
-        str(value).lower() if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    )
+def _parse_id(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return str(value).lower()
 
 
-def _time(value: Any) -> tuple[str | None, int | None]:
-    """A time as it is told, and as a number to order by."""
+def _parse_time(value: Any) -> tuple[str | None, int | None]:
+    """Return a time as a timestamp, and as a number to sort by."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 24:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return from_epoch(value // 1000, 1e-6), value
-    told = to_utc(value)
-    return told, int(
-        "".join(sign for sign in told if sign.isdigit()).ljust(23, "0")[:23]
-    ) if told else None
+    timestamp = to_utc(value)
+    if not timestamp:
+        return timestamp, None
+    digits = "".join(character for character in timestamp if character.isdigit())
+    return timestamp, int(digits.ljust(23, "0")[:23])
 
 
-def _error(status: Any) -> str | None:
+def _parse_error(status: Any) -> str | None:
     if not isinstance(status, dict):
         return None
     code = str(get_first(status, "code", "status_code")).lower()
-    if code not in ("2", "error", "status_code_error", "statuscode.error"):
+    if code not in _ERROR_CODES:
         return None
     return str(get_first(status, "message", "description") or "the span ended in an error")
 
 
-def attributes_of(value: Any) -> JsonObject:
-    """Attributes as an object, from pairs of keys and typed values or from an object."""
+def parse_attributes(value: Any) -> JsonObject:
+    """Return attributes as an object, from OTLP pairs of key and typed value or from an object."""
     if isinstance(value, dict):
         return value
-    made: JsonObject = {}
-    for pair in _listed(value):
-        if isinstance(pair, dict) and isinstance(key := pair.get("key"), str):
-            made[key] = value_of(pair.get("value"))
+    attributes: JsonObject = {}
+    for pair in _to_list(value):
+        key = pair.get("key") if isinstance(pair, dict) else None
+        if isinstance(key, str):
+            attributes[key] = parse_value(pair.get("value"))
         else:
-            made[f"{NAMELESS}{len(made)}"] = pair
-    return made
+            attributes[f"{UNNAMED_PREFIX}{len(attributes)}"] = pair
+    return attributes
 
 
-def value_of(value: Any, depth: int = 0) -> Any:
-    """A typed value of OTLP as plain JSON; integers are written as text there."""
-    if not isinstance(value, dict) or depth > _DEEPEST:
+def parse_value(value: Any, depth: int = 0) -> Any:
+    """Return a typed value of OTLP as plain JSON; OTLP writes 64-bit integers as text."""
+    if not isinstance(value, dict) or depth > _MAX_DEPTH:
         return value
     for name, item in value.items():
-        if name in (
-            "stringValue",
-            "string_value",
-            "boolValue",
-            "bool_value",
-            "doubleValue",
-            "double_value",
-        ):
+        if name in _PLAIN_VALUES:
             return item
         if name in ("intValue", "int_value"):
-            return (
-                int(item)
-                if isinstance(item, str) and item.lstrip("-").isdecimal() and len(item) < 40
-                else item
-            )
+            return _parse_integer(item)
         if name in ("arrayValue", "array_value") and isinstance(item, dict):
-            held = item.get("values")
-            return [value_of(part, depth + 1) for part in held] if isinstance(held, list) else []
+            values = item.get("values")
+            if not isinstance(values, list):
+                return []
+            return [parse_value(part, depth + 1) for part in values]
         if name in ("kvlistValue", "kvlist_value") and isinstance(item, dict):
-            pairs = _objects(item.get("values"))
-            return {str(pair.get("key")): value_of(pair.get("value"), depth + 1) for pair in pairs}
+            return _parse_pairs(item.get("values"), depth + 1)
         if name in ("bytesValue", "bytes_value"):
             return {"encoding": "base64", "base64": item}
     return value
+
+
+def _parse_integer(value: Any) -> Any:
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 40:
+        return int(value)
+    return value
+
+
+def _parse_pairs(values: Any, depth: int) -> JsonObject:
+    if not isinstance(values, list):
+        return {}
+    pairs = [pair for pair in values if isinstance(pair, dict)]
+    return {str(pair.get("key")): parse_value(pair.get("value"), depth) for pair in pairs}

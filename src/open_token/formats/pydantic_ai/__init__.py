@@ -1,12 +1,16 @@
-"""Pydantic AI: the messages of an agent's runs as its ModelMessagesTypeAdapter writes them."""
+"""Pydantic AI: the messages of an agent's runs, as its ModelMessagesTypeAdapter writes them."""
 
 from open_token.formats.definition import Format
 
 FORMAT = Format(
     name="pydantic_ai",
     title="Pydantic AI messages",
-    checked="2.66 in full; earlier ones as described",
-    includes="instructions and their changes, prompts, answers, thoughts, speech, calls of own and built-in tools, results, retries, models that failed before the one that answered, files, citations, usage",
-    omits="signatures of thoughts, provider details and addresses, cache points",
+    checked="2.66 in full; earlier ones from documentation only",
+    includes=(
+        "instructions and their changes, prompts, answers, reasoning, speech, calls of custom and "
+        "built-in tools, results, retries, failed attempts of fallback models, files, citations, "
+        "usage"
+    ),
+    omits="signatures of reasoning, provider details and URLs, cache points",
     signatures=(b'"part_kind"', b'"parts"'),
 )

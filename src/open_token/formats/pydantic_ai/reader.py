@@ -1,4 +1,4 @@
-"""Tells requests and responses of Pydantic AI, part by part."""
+"""Read requests and responses of Pydantic AI, part by part."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,410 +13,432 @@ from open_token.formats.shared.fields import (
     parse_arguments,
     pick_fields,
 )
+from open_token.formats.shared.message_writer import CallMatcher
+from open_token.formats.shared.messages import parse_media
+from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Event, Usage
 from open_token.sources.source import Source
 
-_USUAL_ENDS = ("stop", "tool_call")
-_MEDIA = ("image-url", "audio-url", "video-url", "document-url", "binary")
+_USUAL_FINISH_REASONS = (None, "stop", "tool_call")
+_TEXT_CONTENTS = ("text", "text-content", "structured-content")
+_MEDIA_CONTENTS = ("image-url", "audio-url", "video-url", "document-url", "binary")
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the messages in order."""
+    """Read the messages into the draft."""
     draft.conversation["source_runtime"] = "api"
     draft.without_thoughts = "unknown"
-    telling = _Messages(draft)
-    for place, message in _placed(source):
-        telling.take(message, place)
+    reader = _MessageReader(draft)
+    for place, message in _list_messages(source):
+        reader.read(message, place)
 
 
-def _placed(source: Source) -> Iterator[tuple[str, Any]]:
+def _list_messages(source: Source) -> Iterator[tuple[str, Any]]:
+    """Yield every message with its position, also out of lists and objects that hold one."""
     unit = "line" if source.shape == "lines" else "message"
     for number, record in source.records():
-        if isinstance(record, dict) and "kind" in record:
-            yield f"{unit} {number}", record
+        place = f"{unit} {number}"
+        messages = record
+        if isinstance(record, dict):
+            messages = None if "kind" in record else record.get("messages")
+        if not isinstance(messages, list):
+            yield place, record
             continue
-        held = record.get("messages") if isinstance(record, dict) else record
-        if not isinstance(held, list):
-            yield f"{unit} {number}", record
-            continue
-        yield from (
-            (f"{unit} {number}, message {place}", message) for place, message in enumerate(held, 1)
-        )
+        for position, message in enumerate(messages, 1):
+            yield f"{place}, message {position}", message
 
 
 @dataclass(slots=True)
 class _Message:
-    """One request or response on its way."""
+    """A request or response being read."""
 
     place: str
     ts: str | None
     actor: str = ""
+    """The model of a response; empty for a request."""
     usage: Usage | None = None
     event: Event | None = None
     citations: list[Any] = field(default_factory=list)
 
-    def spent(self) -> Usage | None:
-        spent, self.usage = self.usage, None
-        return spent
+    def take_usage(self) -> Usage | None:
+        usage = self.usage
+        self.usage = None
+        return usage
+
+    def get_time(self, part: JsonObject) -> str | None:
+        return to_utc(part.get("timestamp")) or self.ts
 
 
-class _Messages:
-    """Tells one message after another; remembers the instructions, which every request repeats."""
+class _MessageReader:
+    """Reads messages and adds them to the draft."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._calls = CallMatcher(draft)
         self._instructions: str | None = None
+        """The latest instructions, which every request repeats."""
 
-    def take(self, message: Any, place: str) -> None:
-        kind = message.get("kind") if isinstance(message, dict) else None
-        parts = message.get("parts") if isinstance(message, dict) else None
+    def read(self, body: Any, place: str) -> None:
+        kind = body.get("kind") if isinstance(body, dict) else None
+        parts = body.get("parts") if isinstance(body, dict) else None
         if kind not in ("request", "response") or not isinstance(parts, list):
             self._draft.note_omission(
                 "unknown-record", place, f"a record {format_kind(kind)} that is no message"
             )
             return
-        if known := as_text(message.get("conversation_id")):
-            self._draft.conversation.setdefault("id", known)
-        made = _Message(place, to_utc(message.get("timestamp")))
+        conversation_id = as_text(body.get("conversation_id"))
+        if conversation_id:
+            self._draft.conversation.setdefault("id", conversation_id)
+        message = _Message(place, to_utc(body.get("timestamp")))
         if kind == "request":
-            self._instruct(message, made)
+            self._read_instructions(body, message)
         else:
-            self._speaker(message, made)
-            self._attempts(message, made)
+            self._read_model(body, message)
+            self._read_failed_attempts(body, message)
         for part in parts:
-            self._part(part, made)
+            self._read_part(part, message)
         if kind == "response":
-            self._close(message, made)
+            self._finish_response(body, message)
 
-    def _part(self, part: Any, made: _Message) -> None:
+    def _read_part(self, part: Any, message: _Message) -> None:
         kind = part.get("part_kind") if isinstance(part, dict) else None
-        tell = _PARTS.get(kind) if isinstance(kind, str) else None
-        if tell is not None:
-            tell(self, part, made)
+        read_kind = _READERS.get(kind) if isinstance(kind, str) else None
+        if read_kind is not None:
+            read_kind(self, part, message)
             return
-        name = format_kind(kind.replace("-", "_")) if isinstance(kind, str) else format_kind(None)
-        self._draft.note_omission("unknown-part", made.place, f"part {name}, kept as it is")
-        self._draft.add_annotation({"kind": "custom", "name": kind, "value": part}, ts=made.ts)
+        name = format_kind(kind.replace("-", "_") if isinstance(kind, str) else None)
+        self._draft.note_omission("unknown-part", message.place, f"part {name}, preserved verbatim")
+        self._draft.add_annotation({"kind": "custom", "name": kind, "value": part}, ts=message.ts)
 
-    def _instruct(self, message: JsonObject, made: _Message) -> None:
-        given = as_text(message.get("instructions"))
-        if given and given != self._instructions:
-            self._instructions = given
-            self._draft.add_message(
-                "system", given, self._draft.get_actor("system", "system"), ts=made.ts
-            )
+    def _read_instructions(self, body: JsonObject, message: _Message) -> None:
+        instructions = as_text(body.get("instructions"))
+        if not instructions or instructions == self._instructions:
+            return
+        self._instructions = instructions
+        self._add_system_message(instructions, message.ts)
 
-    def _speaker(self, message: JsonObject, made: _Message) -> None:
-        model = as_text(message.get("model_name"))
-        provider = identify_provider(model, as_text(message.get("provider_name")))
+    def _add_system_message(self, content: str | list[Any], ts: str | None) -> None:
+        actor = self._draft.get_actor("system", "system")
+        self._draft.add_message("system", content, actor, ts=ts)
+
+    def _read_model(self, body: JsonObject, message: _Message) -> None:
+        model = as_text(body.get("model_name"))
+        provider = identify_provider(model, as_text(body.get("provider_name")))
         if provider:
             self._draft.conversation.setdefault("provider", provider)
-        made.actor = self._draft.get_actor("model", "assistant", provider=provider, model=model)
-        made.usage = usage_of(message.get("usage"))
-        if made.usage and made.usage.get("reasoning_tokens"):
+        message.actor = self._draft.get_actor("model", "assistant", provider=provider, model=model)
+        message.usage = _read_usage(body.get("usage"))
+        if message.usage and message.usage.get("reasoning_tokens"):
             self._draft.without_thoughts = "unavailable"
 
-    def _attempts(self, message: JsonObject, made: _Message) -> None:
-        """What other models failed at before this one answered."""
-        tried = message.get("failed_attempts")
-        for attempt in tried if isinstance(tried, list) else ():
-            if not isinstance(attempt, dict) or not as_text(attempt.get("model_name")):
+    def _read_failed_attempts(self, body: JsonObject, message: _Message) -> None:
+        """Add the attempts of other models that failed before this one answered."""
+        attempts = body.get("failed_attempts")
+        for attempt in attempts if isinstance(attempts, list) else ():
+            model = as_text(attempt.get("model_name")) if isinstance(attempt, dict) else None
+            if not model:
                 self._draft.note_omission(
-                    "unknown-part", made.place, "a failed attempt without its model"
+                    "unknown-part", message.place, "a failed attempt without its model"
                 )
                 continue
-            data: JsonObject = {
-                "kind": "model_fallback",
-                **pick_fields(attempt, "outcome", "error", "duration"),
-            }
-            model, ts = as_text(attempt.get("model_name")), to_utc(attempt.get("timestamp"))
             provider = identify_provider(model, as_text(attempt.get("provider_name")))
-            actor = self._draft.get_actor("model", "assistant", provider=provider, model=model)
             self._draft.add_annotation(
-                data, actor=actor, ts=ts, usage=usage_of(attempt.get("usage"))
+                {"kind": "model_fallback", **pick_fields(attempt, "outcome", "error", "duration")},
+                actor=self._draft.get_actor("model", "assistant", provider=provider, model=model),
+                ts=to_utc(attempt.get("timestamp")),
+                usage=_read_usage(attempt.get("usage")),
             )
 
-    def _who(self, made: _Message) -> str:
-        """Who says what only a model says, also where it stands in a request."""
-        return made.actor or self._draft.get_actor("model", "assistant")
+    def _get_model_actor(self, message: _Message) -> str:
+        """Return the model, also for its parts in a request."""
+        return message.actor or self._draft.get_actor("model", "assistant")
 
-    def _close(self, message: JsonObject, made: _Message) -> None:
-        if made.usage and any(made.usage.values()):
+    def _finish_response(self, body: JsonObject, message: _Message) -> None:
+        if message.usage and any(message.usage.values()):
             self._draft.add_annotation(
-                {"kind": "usage"}, actor=made.actor, ts=made.ts, usage=made.spent()
+                {"kind": "usage"},
+                actor=message.actor,
+                ts=message.ts,
+                usage=message.take_usage(),
             )
-        facts: JsonObject = pick_fields(message, "metadata")
-        if made.citations:
-            facts["citations"] = made.citations
-        if message.get("finish_reason") not in (None, *_USUAL_ENDS):
-            facts["finish_reason"] = message["finish_reason"]
-        if message.get("state") not in (None, "complete"):
-            facts["state"] = message["state"]
+        facts: JsonObject = pick_fields(body, "metadata")
+        if message.citations:
+            facts["citations"] = message.citations
+        if body.get("finish_reason") not in _USUAL_FINISH_REASONS:
+            facts["finish_reason"] = body["finish_reason"]
+        if body.get("state") not in (None, "complete"):
+            facts["state"] = body["state"]
         if facts:
-            data = {"kind": "message_facts", **facts}
-            self._draft.add_annotation(data, parent=made.event, actor=made.actor, ts=made.ts)
+            self._draft.add_annotation(
+                {"kind": "message_facts", **facts},
+                parent=message.event,
+                actor=message.actor,
+                ts=message.ts,
+            )
 
-    def system(self, part: JsonObject, made: _Message) -> None:
-        words = self._content(part.get("content"), made)
-        self._draft.add_message(
-            "system", words, self._draft.get_actor("system", "system"), ts=_time(part, made)
-        )
+    def _read_system_prompt(self, part: JsonObject, message: _Message) -> None:
+        content = self._read_content(part.get("content"), message)
+        self._add_system_message(content, message.get_time(part))
 
-    def user(self, part: JsonObject, made: _Message) -> None:
-        words = self._content(part.get("content"), made)
-        self._draft.add_message(
-            "user", words, self._draft.get_actor("human", "user"), ts=_time(part, made)
-        )
+    def _read_user_prompt(self, part: JsonObject, message: _Message) -> None:
+        content = self._read_content(part.get("content"), message)
+        actor = self._draft.get_actor("human", "user")
+        self._draft.add_message("user", content, actor, ts=message.get_time(part))
 
-    def _content(self, value: Any, made: _Message) -> str | list[Any]:
+    def _read_content(self, value: Any, message: _Message) -> str | list[Any]:
+        """Return a single text as a string, anything else as blocks."""
         if isinstance(value, str):
             return value
-        blocks = [
-            self._block(item, made) for item in (value if isinstance(value, list) else [value])
-        ]
-        blocks = [block for block in blocks if block is not None]
-        if (
-            len(blocks) == 1
-            and blocks[0].keys() == {"type", "text"}
-            and isinstance(blocks[0]["text"], str)
-        ):
-            return blocks[0]["text"]
+        blocks: list[Any] = []
+        for item in value if isinstance(value, list) else [value]:
+            block = self._read_block(item, message)
+            if block is not None:
+                blocks.append(block)
+        if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+            text = blocks[0]["text"]
+            if isinstance(text, str):
+                return text
         return blocks or ""
 
-    def _block(self, item: Any, made: _Message) -> Any:
+    def _read_block(self, item: Any, message: _Message) -> Any:
         if isinstance(item, str):
             return {"type": "text", "text": item}
         kind = item.get("kind") if isinstance(item, dict) else None
-        if kind in ("text", "text-content", "structured-content"):
+        if kind in _TEXT_CONTENTS:
             return {"type": "text", "text": item.get("content")}
         if kind == "cache-point":
             return None
         if kind == "uploaded-file":
             return {"type": "file", **pick_fields(item, "file_id", "provider_name", "media_type")}
-        if (block := file_of(item)) is not None:
+        block = _read_media(item)
+        if block is not None:
             return block
         self._draft.note_omission(
-            "unknown-part", made.place, f"content {format_kind(kind)}, kept as it is"
+            "unknown-part", message.place, f"content {format_kind(kind)}, preserved verbatim"
         )
         return {"type": "unknown", "value": item}
 
-    def result(self, part: JsonObject, made: _Message) -> None:
+    def _read_tool_return(self, part: JsonObject, message: _Message) -> None:
         facts: JsonObject = pick_fields(part, "metadata")
         outcome = part.get("outcome")
         if outcome not in (None, "success"):
-            facts |= {"outcome": outcome} | (
-                {"is_error": True} if outcome in ("failed", "retried") else {}
-            )
+            facts["outcome"] = outcome
+            if outcome in ("failed", "retried"):
+                facts["is_error"] = True
         facts |= pick_fields(part, "retry")
         tool = as_text(part.get("tool_name"))
-        key = self._calls.find_key(as_text(part.get("tool_call_id")), tool, latest=made.actor != "")
-        output = _output(part.get("content"))
+        # In a response, the provider ran the tool: the result belongs to the latest call.
+        is_builtin = message.actor != ""
+        key = self._calls.find_key(as_text(part.get("tool_call_id")), tool, latest=is_builtin)
         self._draft.add_tool_result(
-            key, output, ts=_time(part, made), tool=tool, facts=facts or None
+            key,
+            _read_output(part.get("content")),
+            ts=message.get_time(part),
+            tool=tool,
+            facts=facts or None,
         )
 
-    def retry(self, part: JsonObject, made: _Message) -> None:
-        """The runtime asks the model to try again: before 2.0 also the result of a failed call."""
-        tool, content = as_text(part.get("tool_name")), part.get("content")
-        ts = _time(part, made)
+    def _read_retry_prompt(self, part: JsonObject, message: _Message) -> None:
+        """Read a request to try again; before 2.0 it is also the result of a failed call."""
+        tool = as_text(part.get("tool_name"))
+        content = part.get("content")
+        ts = message.get_time(part)
         if tool is None:
-            words = (
-                content
-                if isinstance(content, str)
-                else content
-                if isinstance(content, list)
-                else [content]
-            )
+            if not isinstance(content, str | list):
+                content = [content]
             actor = self._draft.get_actor("system", "runtime")
-            self._draft.add_message("user", words, actor, ts=ts, visibility="internal")
+            self._draft.add_message("user", content, actor, ts=ts, visibility="internal")
             return
-        key = self._calls.find_key(as_text(part.get("tool_call_id")), tool)
-        output = "" if content is None else content
         self._draft.add_tool_result(
-            key, output, ts=ts, tool=tool, facts={"is_error": True, "retry": True}
+            self._calls.find_key(as_text(part.get("tool_call_id")), tool),
+            "" if content is None else content,
+            ts=ts,
+            tool=tool,
+            facts={"is_error": True, "retry": True},
         )
 
-    def text(self, part: JsonObject, made: _Message) -> None:
-        if words := part.get("content"):
-            said = words if isinstance(words, str) else [words]
-            made.event = self._draft.add_message(
-                "assistant", said, self._who(made), ts=made.ts, usage=made.spent()
-            )
-            made.citations += as_dicts(part.get("citations"))
+    def _read_text(self, part: JsonObject, message: _Message) -> None:
+        text = part.get("content")
+        if text:
+            self._add_answer(text if isinstance(text, str) else [text], message)
+            message.citations += as_dicts(part.get("citations"))
 
-    def speech(self, part: JsonObject, made: _Message) -> None:
-        """What was spoken in a live session: its transcript, its sound, or both."""
-        heard = [item for item in (part.get("transcript"), part.get("audio")) if item]
-        words, facts = self._content(heard, made), pick_fields(part, "interrupted_at_ms")
+    def _add_answer(self, content: str | list[Any], message: _Message) -> None:
+        message.event = self._draft.add_message(
+            "assistant",
+            content,
+            self._get_model_actor(message),
+            ts=message.ts,
+            usage=message.take_usage(),
+        )
+
+    def _read_speech(self, part: JsonObject, message: _Message) -> None:
+        """Read what was spoken in a live session: its transcript, its audio, or both."""
+        items = [item for item in (part.get("transcript"), part.get("audio")) if item]
+        content = self._read_content(items, message)
         if part.get("speaker") == "user":
-            event = self._draft.add_message(
-                "user", words, self._draft.get_actor("human", "user"), ts=made.ts
-            )
+            actor = self._draft.get_actor("human", "user")
+            message.event = self._draft.add_message("user", content, actor, ts=message.ts)
         else:
-            event = self._draft.add_message(
-                "assistant", words, self._who(made), ts=made.ts, usage=made.spent()
-            )
+            self._add_answer(content, message)
+        facts = pick_fields(part, "interrupted_at_ms")
         if facts:
-            self._draft.add_annotation({"kind": "message_facts", **facts}, parent=event, ts=made.ts)
-        made.event = event
+            self._draft.add_annotation(
+                {"kind": "message_facts", **facts}, parent=message.event, ts=message.ts
+            )
 
-    def thinking(self, part: JsonObject, made: _Message) -> None:
-        words = as_text(part.get("content"))
-        if words or part.get("signature"):
-            self._draft.add_reasoning(words, self._who(made), ts=made.ts)
+    def _read_thinking(self, part: JsonObject, message: _Message) -> None:
+        text = as_text(part.get("content"))
+        if text or part.get("signature"):
+            self._draft.add_reasoning(text, self._get_model_actor(message), ts=message.ts)
         else:
-            self._draft.note_omission("empty-reasoning", made.place, "reasoning without words")
+            self._draft.note_omission("empty-reasoning", message.place, "reasoning without text")
 
-    def call(self, part: JsonObject, made: _Message) -> None:
-        native, tool = as_text(part.get("tool_call_id")), as_text(part.get("tool_name")) or "tool"
+    def _read_tool_call(self, part: JsonObject, message: _Message) -> None:
+        native_id = as_text(part.get("tool_call_id"))
+        tool = as_text(part.get("tool_name")) or "tool"
         kind = part["part_kind"]
-        extra = {"native_type": kind} if kind != "tool-call" else None
         before = self._draft.count
         key = self._draft.add_tool_call(
-            native,
+            native_id,
             tool,
             parse_arguments(part.get("args")),
-            self._who(made),
-            ts=made.ts,
-            usage=made.usage,
-            group=made.place,
-            extra=extra,
+            self._get_model_actor(message),
+            ts=message.ts,
+            usage=message.usage,
+            group=message.place,
+            extra={"native_type": kind} if kind != "tool-call" else None,
         )
         if self._draft.count > before:
-            made.usage = None
-            self._calls.add_call(key, native, tool)
+            message.usage = None
+            self._calls.add_call(key, native_id, tool)
 
-    def file(self, part: JsonObject, made: _Message) -> None:
-        block = self._block(part.get("content"), made)
-        made.event = self._draft.add_message(
-            "assistant", [block], self._who(made), ts=made.ts, usage=made.spent()
-        )
+    def _read_file(self, part: JsonObject, message: _Message) -> None:
+        self._add_answer([self._read_block(part.get("content"), message)], message)
 
-    def compaction(self, part: JsonObject, made: _Message) -> None:
+    def _read_compaction(self, part: JsonObject, message: _Message) -> None:
+        """Read a compaction by the provider; OpenAI's is encrypted."""
         data: JsonObject = {
             "kind": "compaction",
             **pick_fields({"summary": part.get("content")}, "summary"),
         }
         if "summary" not in data:
             data["encrypted"] = True
-        self._draft.add_annotation(data, actor=self._who(made), ts=made.ts)
+        self._draft.add_annotation(data, actor=self._get_model_actor(message), ts=message.ts)
 
-    def baseline(self, part: JsonObject, made: _Message) -> None:
-        """What the instructions were made of: they stand in the request already, as a rule."""
-        listed = part.get("instructions")
-        for block in listed if isinstance(listed, list) else ():
+    def _read_baseline(self, part: JsonObject, message: _Message) -> None:
+        """Read the parts of the instructions, unless the request has them as a whole."""
+        blocks = part.get("instructions")
+        for block in blocks if isinstance(blocks, list) else ():
             kind = block.get("part_kind") if isinstance(block, dict) else None
             if kind != "instruction":
-                self._part(block, made)
-            elif (words := as_text(block.get("content"))) and words not in (
-                self._instructions or ""
-            ):
-                self.system(block, made)
+                self._read_part(block, message)
+                continue
+            text = as_text(block.get("content"))
+            if text and text not in (self._instructions or ""):
+                self._read_system_prompt(block, message)
 
-    def digest(self, part: JsonObject, made: _Message) -> None:
-        """The hash of an instruction that stands in the request: nothing to tell."""
+    def _skip_digest(self, part: JsonObject, message: _Message) -> None:
+        """Skip the hash of an instruction, which the request holds."""
 
-    def changed(self, part: JsonObject, made: _Message) -> None:
-        """Instructions that are replaced within the talk, or withdrawn."""
+    def _read_instruction_delta(self, part: JsonObject, message: _Message) -> None:
+        """Read instructions that are replaced, or withdrawn, during the conversation."""
         if as_text(part.get("content")):
-            self.system(part, made)
+            self._read_system_prompt(part, message)
         else:
-            self.setting(part, made)
+            self._read_settings_delta(part, message)
 
-    def setting(self, part: JsonObject, made: _Message) -> None:
-        """Tools, capabilities or settings that change within the talk."""
-        known = {
+    def _read_settings_delta(self, part: JsonObject, message: _Message) -> None:
+        """Read tools, capabilities or settings that change during the conversation."""
+        settings = {
             name: value for name, value in part.items() if name != "part_kind" and value is not None
         }
         self._draft.add_annotation(
-            {"kind": "settings", "native_type": part["part_kind"], **known}, ts=made.ts
+            {"kind": "settings", "native_type": part["part_kind"], **settings}, ts=message.ts
         )
 
 
-_PARTS: dict[str, Callable[[_Messages, JsonObject, _Message], None]] = {
-    "system-prompt": _Messages.system,
-    "instruction": _Messages.system,
-    "user-prompt": _Messages.user,
-    "tool-return": _Messages.result,
-    "builtin-tool-return": _Messages.result,
-    "native-tool-return": _Messages.result,
-    "retry-prompt": _Messages.retry,
-    "retry-feedback": _Messages.retry,
-    "text": _Messages.text,
-    "speech": _Messages.speech,
-    "thinking": _Messages.thinking,
-    "tool-call": _Messages.call,
-    "builtin-tool-call": _Messages.call,
-    "native-tool-call": _Messages.call,
-    "file": _Messages.file,
-    "compaction": _Messages.compaction,
-    "instruction-baseline": _Messages.baseline,
-    "instruction-digest": _Messages.digest,
-    "instruction-delta": _Messages.changed,
-    "tool-availability-delta": _Messages.setting,
-    "capability-load-delta": _Messages.setting,
-    "model-settings-delta": _Messages.setting,
+# `builtin-...` parts are called `native-...` in later versions.
+_READERS: dict[str, Callable[[_MessageReader, JsonObject, _Message], None]] = {
+    "system-prompt": _MessageReader._read_system_prompt,
+    "instruction": _MessageReader._read_system_prompt,
+    "user-prompt": _MessageReader._read_user_prompt,
+    "tool-return": _MessageReader._read_tool_return,
+    "builtin-tool-return": _MessageReader._read_tool_return,
+    "native-tool-return": _MessageReader._read_tool_return,
+    "retry-prompt": _MessageReader._read_retry_prompt,
+    "retry-feedback": _MessageReader._read_retry_prompt,
+    "text": _MessageReader._read_text,
+    "speech": _MessageReader._read_speech,
+    "thinking": _MessageReader._read_thinking,
+    "tool-call": _MessageReader._read_tool_call,
+    "builtin-tool-call": _MessageReader._read_tool_call,
+    "native-tool-call": _MessageReader._read_tool_call,
+    "file": _MessageReader._read_file,
+    "compaction": _MessageReader._read_compaction,
+    "instruction-baseline": _MessageReader._read_baseline,
+    "instruction-digest": _MessageReader._skip_digest,
+    "instruction-delta": _MessageReader._read_instruction_delta,
+    "tool-availability-delta": _MessageReader._read_settings_delta,
+    "capability-load-delta": _MessageReader._read_settings_delta,
+    "model-settings-delta": _MessageReader._read_settings_delta,
 }
 
 
-def _time(part: JsonObject, made: _Message) -> str | None:
-    return to_utc(part.get("timestamp")) or made.ts
-
-
-def file_of(item: Any) -> JsonObject | None:
-    """A picture, a sound or a document: bytes, or where they are."""
+def _read_media(item: Any) -> JsonObject | None:
+    """Return an image, audio, video or document as a block; None for anything else."""
     kind = item.get("kind") if isinstance(item, dict) else None
-    if kind not in _MEDIA:
+    if kind not in _MEDIA_CONTENTS:
         return None
     if kind != "binary":
         return parse_media({**pick_fields(item, "url", "media_type"), "type": kind}, kind)
-    family = str(item.get("media_type")).partition("/")[0]
-    sort = family if family in ("image", "audio", "video") else "document"
-    data = get_first(item, "data")
-    return (
-        parse_media({**pick_fields(item, "media_type"), "type": sort, "data": data}, sort)
-        if isinstance(data, str)
-        else None
+    data = item.get("data")
+    if not isinstance(data, str):
+        return None
+    media_kind = str(item.get("media_type")).partition("/")[0]
+    if media_kind not in ("image", "audio", "video"):
+        media_kind = "document"
+    return parse_media(
+        {**pick_fields(item, "media_type"), "type": media_kind, "data": data}, media_kind
     )
 
 
-def _output(value: Any) -> Any:
-    """What a tool gave back; a file among it is unpacked."""
+def _read_output(value: Any) -> Any:
+    """Return what a tool returned, with files in it as blocks."""
     if value is None:
         return ""
     if isinstance(value, list):
-        return [file_of(item) or item for item in value]
-    made = file_of(value)
-    return value if made is None else [made]
+        return [_read_media(item) or item for item in value]
+    block = _read_media(value)
+    return value if block is None else [block]
 
 
-def usage_of(value: Any) -> Usage | None:
-    """The counts of one request; before 1.0 they had other names."""
+def _read_usage(value: Any) -> Usage | None:
+    """Return the counts of one request; before 1.0 they had other names."""
     if not isinstance(value, dict):
         return None
     details = value.get("details")
-    held = details if isinstance(details, dict) else {}
-    given, output = (
-        get_first(value, "input_tokens", "request_tokens"),
-        get_first(value, "output_tokens", "response_tokens"),
-    )
-    # Since 2.0 the count has a place of its own, where 0 also means that nobody counted.
-    thought = get_first(held, "reasoning_tokens", "thoughts_tokens")
-    thought = thought if thought is not None else value.get("output_reasoning_tokens") or None
-    if (
-        type(thought) is type(given) is type(output) is int
-        and value.get("total_tokens") == given + output + thought
-    ):
-        output += (
-            thought  # Gemini before 1.0: thoughts stand beside the answer, the total has both.
-        )
+    if not isinstance(details, dict):
+        details = {}
+    input_tokens = get_first(value, "input_tokens", "request_tokens")
+    output_tokens = get_first(value, "output_tokens", "response_tokens")
+    reasoning_tokens = get_first(details, "reasoning_tokens", "thoughts_tokens")
+    if reasoning_tokens is None:
+        # Since 2.0 there is a field for it, in which 0 can also mean that nobody counted.
+        reasoning_tokens = value.get("output_reasoning_tokens") or None
+    are_integers = type(reasoning_tokens) is type(input_tokens) is type(output_tokens) is int
+    if are_integers:
+        total = input_tokens + output_tokens + reasoning_tokens
+        if value.get("total_tokens") == total:
+            # Gemini before 1.0: reasoning is not part of the output, only of the total.
+            output_tokens += reasoning_tokens
     return build_usage(
-        input_tokens=given,
-        output_tokens=output,
-        reasoning_tokens=thought,
-        cache_read_tokens=get_first(value, "cache_read_tokens"),
-        cache_write_tokens=get_first(value, "cache_write_tokens"),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        reasoning_tokens=reasoning_tokens,
+        cache_read_tokens=value.get("cache_read_tokens"),
+        cache_write_tokens=value.get("cache_write_tokens"),
     )

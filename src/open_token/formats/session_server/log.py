@@ -24,7 +24,9 @@ _NUMBERED_ID = re.compile(r"(?:evt|call|span|act)_([0-9]{1,15})")
 _IDENTITY_FIELDS = ("kind", "name", "provider", "model", "instance_id")
 
 
-def fold_records(records: Iterable[tuple[str, Any]], draft: Draft) -> tuple[SessionState | None, bool]:
+def fold_records(
+    records: Iterable[tuple[str, Any]], draft: Draft
+) -> tuple[SessionState | None, bool]:
     """Return the state that the log entries lead to, and whether the session was renamed.
 
     An entry that does not fit is noted.
@@ -113,13 +115,17 @@ def _build_aside(at: str, data: JsonObject) -> Aside:
     return aside
 
 
-def _add_document(state: SessionState, document: DocumentImported, draft: Draft) -> list[JsonObject]:
+def _add_document(
+    state: SessionState, document: DocumentImported, draft: Draft
+) -> list[JsonObject]:
     """Add the imported document, without what was abandoned since; return its events."""
     draft.is_export = True
     cast(JsonObject, draft.conversation).clear()
     read_frame(dump_event_data(document), draft, "document.")
     active = _list_active_turns(state)
-    items = [(item.event, item.anchor in active) for item in _select_valid(state.imported_events, draft)]
+    items = [
+        (item.event, item.anchor in active) for item in _select_valid(state.imported_events, draft)
+    ]
     if draft.branches == "all":
         events = list(_wrap_abandoned(items))
     else:

@@ -1,14 +1,16 @@
-"""The Vercel AI SDK: lists of UIMessages, of parts since version 5, and the stream that such a
-message arrives in."""
+"""Vercel AI SDK: lists of UIMessages, made of parts since version 5, and streams of their chunks."""
 
 from open_token.formats.definition import Format
 
 FORMAT = Format(
     name="vercel_ui",
     title="Vercel AI SDK (UIMessage)",
-    checked="messages and streams of version 6; 4 and 5 described, not seen",
-    includes="texts, reasoning, files, sources, data parts, metadata, calls with their outputs, errors and approvals",
-    omits="provider metadata, and where a step begins",
+    checked="messages and streams of version 6; 4 and 5 from documentation only",
+    includes=(
+        "texts, reasoning, files, sources, data parts, metadata, tool calls with their outputs, "
+        "errors and approvals"
+    ),
+    omits="provider metadata, step boundaries",
     signatures=(
         b'"parts"',
         b'"toolInvocations"',

@@ -1,5 +1,4 @@
-"""Notices, attachments and requests: what the model got to read is a message, the rest an
-annotation."""
+"""Notices, attachments and requests: text for the model is a message, the rest an annotation."""
 
 import base64
 from typing import Any
@@ -102,7 +101,7 @@ def test_a_queued_prompt_is_a_persons_word() -> None:
     assert three["content"]["data"][0]["sha256"]
 
 
-def test_what_the_model_read_is_told_as_it_was_rendered() -> None:
+def test_an_attachment_is_exported_as_rendered() -> None:
     file = attached(
         type="date",
         newDate="2026-02-03",
@@ -136,7 +135,7 @@ def test_an_attached_image_has_the_form_of_all_media() -> None:
     assert (stored["media_type"], stored["bytes"], stored["originalSize"]) == ("image/png", 9, 9)
 
 
-def test_system_prompt_and_tools_are_told_once_for_each_shape() -> None:
+def test_system_prompt_and_tools_are_exported_once() -> None:
     file = File()
     file.user("hi")
     tools = [{"name": "Bash", "description": "runs", "input_schema": {}}, {"name": "Read"}, 4]
@@ -167,7 +166,7 @@ def test_system_prompt_and_tools_are_told_once_for_each_shape() -> None:
     ]
 
 
-def test_a_pull_request_is_told() -> None:
+def test_a_pull_request_is_annotated() -> None:
     file = File()
     file.user("ship it")
     file.bare(

@@ -1,5 +1,4 @@
-"""Calls in Codex rollouts: outputs and facts about them, ends that only events tell, searches and
-pictures."""
+"""Calls in Codex rollouts: outputs with facts, ends reported by events, searches and images."""
 
 from typing import Any
 
@@ -30,7 +29,7 @@ FACTS: dict[str, Any] = {
 
 
 class TestTools:
-    def test_outputs_stay_as_they_are_and_facts_stand_beside(self) -> None:
+    def test_outputs_are_verbatim_with_parsed_facts(self) -> None:
         header = "Chunk ID: 9f\nWall time: 1.25 seconds\nProcess exited with code 127\nOutput:\nExit code: 5\n"
         wrapped = (
             '{"output":"a \\"metadata\\":{}","metadata":{"exit_code":2,"duration_seconds":0.5}}'
@@ -67,7 +66,7 @@ class TestTools:
         assert [value for role, value in talk(events) if role == "tool"] == ["whole"]
         assert notes(events, "result_facts") == [FACTS]
 
-    def test_an_end_after_the_output_is_noted_beside_it(self) -> None:
+    def test_an_end_after_the_output_is_annotated(self) -> None:
         running = "Process running with session ID 7\nOutput:\n"
         _, events = read(
             meta(), call("a"), output("a", running), said("wait"), event("exec_command_end", **END)
@@ -218,7 +217,7 @@ class TestTools:
         ] * 2
         assert notes(events, "turn_aborted") == [{"kind": "turn_aborted", "reason": "interrupted"}]
 
-    def test_an_orphan_result_is_kept(self) -> None:
+    def test_an_orphan_result_is_exported(self) -> None:
         _, events = read(meta(), output("gone", "x"))
         assert notes(events, "orphan_result")[0]["native_call_id"] == "gone"
 
@@ -259,7 +258,7 @@ class TestSearches:
         assert self.results(self.end(), self.search(id="w")) == missing
         assert self.results(self.end()) == missing
 
-    def test_what_an_event_says_was_found_is_the_result(self) -> None:
+    def test_search_results_of_an_event_are_the_result(self) -> None:
         found = list(self.FOUND)
         assert self.results(self.search(id="w"), self.end(results=found)) == [found]
         assert self.results(self.end(results=found), self.search()) == [found]
@@ -298,7 +297,7 @@ class TestSearches:
                 if value == "/w/g.png"
             ] == ["/w/g.png"]
 
-    def test_a_script_says_how_it_ended(self) -> None:
+    def test_the_header_of_a_script_output_is_parsed(self) -> None:
         def ended(text: str) -> list[dict[str, Any]]:
             return [{"type": "input_text", "text": f"{text}\nWall time 0.5 seconds\nOutput:\n"}]
 

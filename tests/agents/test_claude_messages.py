@@ -1,5 +1,4 @@
-"""What people, models and tools said in Claude Code: messages over several lines, injected text,
-results."""
+"""Messages of Claude Code: messages in several lines, injected text, results."""
 
 import base64
 from typing import Any
@@ -84,7 +83,7 @@ def test_a_message_that_comes_again_much_later_is_not_counted_again() -> None:
     assert sum(count for _, count in spent(file)) == 308
 
 
-def test_sealed_thoughts_have_no_words() -> None:
+def test_encrypted_thinking_has_no_text() -> None:
     file = File()
     file.assistant({"type": "redacted_thinking", "data": "c2VhbGVk"}, id="a")
     file.assistant({"type": "thinking", "thinking": "", "signature": "c2ln"}, id="b")
@@ -107,7 +106,7 @@ def test_parallel_calls_and_a_missing_result() -> None:
     ]
 
 
-def test_a_rejected_call_keeps_its_result_and_says_so() -> None:
+def test_a_rejected_call_has_a_result_and_is_marked() -> None:
     file = File()
     file.assistant(call("t1"))
     refused = "The user doesn't want to proceed with this tool use."
@@ -158,7 +157,7 @@ def test_an_image_from_a_person_is_one_message_with_its_text() -> None:
     assert (event["role"], event["visibility"]) == ("user", "public")
 
 
-def test_what_was_put_in_stands_apart_from_what_was_typed() -> None:
+def test_injected_text_is_separated_from_typed_text() -> None:
     file = File()
     file.user("<command-name>/clear</command-name>\n<command-args></command-args>")
     file.user("<local-command-stdout>ok</local-command-stdout>")
@@ -211,7 +210,7 @@ def test_lines_that_the_client_made_up_are_no_turn_of_the_model() -> None:
     assert [p["kind"] for p in record.participants] == ["system"]
 
 
-def test_unusual_ends_are_told() -> None:
+def test_unusual_stop_reasons_are_annotated() -> None:
     file = File()
     file.assistant(text("I will"), isAbortedMidStream=True)
     message = {

@@ -1,9 +1,8 @@
-"""Branches and repetitions: what a later prompt superseded, and what must never be taken for
-that."""
+"""Superseded branches and repeated records, and what must not be taken for them."""
 
 import tracemalloc
 
-from open_token.agents.claude_code.record_tree import Tree
+from open_token.agents.claude_code.record_tree import RecordTree
 from readers.claude_lines import File, body, call, events, read, text, thinking, told
 
 
@@ -28,7 +27,7 @@ def test_a_superseded_branch_is_dropped() -> None:
     ]
 
 
-def test_with_all_branches_it_stands_in_a_span() -> None:
+def test_with_all_branches_it_is_in_a_span() -> None:
     made = events(rewound(), branches="all")
     kinds = [e["type"] for e in made]
     assert kinds[2:7] == ["span_start", "message", "tool_use", "tool_result", "span_end"]
@@ -64,7 +63,7 @@ def test_a_call_left_open_in_a_dropped_branch_leaves_nothing() -> None:
     assert told(file) == ["user: start", "user: second"]
 
 
-def test_a_compaction_in_a_dropped_branch_goes_with_it() -> None:
+def test_a_compaction_in_a_dropped_branch_is_dropped() -> None:
     file = File()
     start = file.user("start")
     last = file.user("first", parentUuid=start)
@@ -119,7 +118,7 @@ def test_two_parts_of_one_prompt_do_not_supersede_each_other() -> None:
     assert len(told(file)) == 3
 
 
-def test_the_context_stays_when_the_branch_that_met_it_goes() -> None:
+def test_the_context_stays_when_its_branch_is_dropped() -> None:
     file = File()
     start = file.user("start")
     file.user("first", parentUuid=start, cwd="/elsewhere")
@@ -128,7 +127,7 @@ def test_the_context_stays_when_the_branch_that_met_it_goes() -> None:
     assert [fact["cwd"] for fact in facts] == ["/home/kim/shop", "/elsewhere"]
 
 
-def test_repeated_records_are_told_once() -> None:
+def test_repeated_records_are_exported_once() -> None:
     file = File()
     file.user("go")
     file.assistant(thinking("hm"), text("ok"), call("t1"))
@@ -149,19 +148,19 @@ def test_a_record_of_another_kind_is_no_repetition() -> None:
 
 
 def test_a_tree_with_loops_ends() -> None:
-    tree = Tree()
+    tree = RecordTree()
     for uuid, parent in (("a", "b"), ("b", "a"), ("c", "c"), ("d", "a")):
-        tree.enter(uuid, parent, "user", 0)
-        tree.prompt(None)
-    assert list(tree.abandoned(4)) == [range(4)]
+        tree.add(uuid, parent, "user", 0)
+        tree.add_prompt(None)
+    assert list(tree.find_abandoned(4)) == [range(4)]
 
 
 def test_a_long_session_takes_little_memory() -> None:
     tracemalloc.start()
-    tree = Tree()
+    tree = RecordTree()
     before = tracemalloc.get_traced_memory()[0]
     for number in range(50_000):
-        tree.enter(f"{number:032d}", f"{number - 1:032d}", "user", number)
+        tree.add(f"{number:032d}", f"{number - 1:032d}", "user", number)
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert used < 50_000 * 150

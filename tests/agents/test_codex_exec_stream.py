@@ -1,4 +1,4 @@
-"""What `codex exec --json` prints: turns whose ids begin anew, items that start and complete."""
+"""Output of `codex exec --json`: items that start and complete, ids that restart in each turn."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ class TestExec:
         }
         assert not [item for item in events if "ts" in item]
 
-    def test_ids_begin_anew_in_each_turn(self) -> None:
+    def test_ids_restart_in_each_turn(self) -> None:
         started = {
             "type": "item.started",
             "item": {"id": "item_0", "type": "command_execution", "command": "ls"},

@@ -1,10 +1,10 @@
-"""Typed or put in: texts in the user's place taken apart without loss."""
+"""Lossless separation of typed and injected user text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.agents.claude_code.user_text import pieces
+from open_token.agents.claude_code.user_text import split_user_text
 
 REMINDER = "<system-reminder>note</system-reminder>"
 PARTS = st.sampled_from(
@@ -39,13 +39,13 @@ PARTS = st.sampled_from(
     ],
 )
 def test_origins(text: str, origins: list[str]) -> None:
-    assert [piece.origin for piece in pieces(text)] == origins
+    assert [piece.origin for piece in split_user_text(text)] == origins
 
 
 @given(st.lists(PARTS).map("".join))
 def test_nothing_is_lost(text: str) -> None:
-    assert "".join(piece.text for piece in pieces(text)) == text
+    assert "".join(piece.text for piece in split_user_text(text)) == text
 
 
 def test_a_flood_of_reminders_ends() -> None:
-    assert len(pieces(REMINDER * 1000)) <= 201
+    assert len(split_user_text(REMINDER * 1000)) <= 201

@@ -1,4 +1,4 @@
-"""Subagents of Codex: their rollouts lie in the same tree and are told inside a span."""
+"""Subagents of Codex: events of their rollouts inside a span."""
 
 import json
 from pathlib import Path
