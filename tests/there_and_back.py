@@ -52,7 +52,7 @@ def there_and_back(
     if not export_conversations(source, reader, made / "exports", context):
         return 0, []
     restore_files(made / "exports", made / "back")
-    split = getattr(load_reader(reader), "SPLIT", None)
+    split = load_reader(reader).definition.block_separator
     source.conversation = None
     wrong = []
     for (file, shape), units in told(source, split, reader).items():

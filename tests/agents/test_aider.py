@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from open_token.agents.aider.session import Voice, blocks
+from open_token.agents.aider.session import Speaker, split_blocks
 from open_token.builder.draft import Draft
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
@@ -15,11 +15,11 @@ from open_token.sources.source import Source
 READER = READERS["aider"]
 
 START = "# aider chat started at 2026-02-01 08:15:00\n"
-PERSON, MODEL, AIDER = Voice.PERSON, Voice.MODEL, Voice.AIDER
+USER, MODEL, AIDER = Speaker.USER, Speaker.MODEL, Speaker.AIDER
 
 
-def cut(text: str) -> list[tuple[Voice, str]]:
-    return [(block.voice, block.text) for block in blocks(text)]
+def cut(text: str) -> list[tuple[Speaker, str]]:
+    return [(block.speaker, block.text) for block in split_blocks(text)]
 
 
 def told(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]]:
@@ -31,49 +31,49 @@ def told(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]
 
 
 class TestBlocks:
-    def test_the_three_voices(self) -> None:
+    def test_the_three_speakers(self) -> None:
         text = "> a  \n> b  \n\n#### one  \n####   \n#### two  \n\nsaid\n\nmore\n\n> c  \n"
         assert cut(text) == [
             (AIDER, "a\nb"),
-            (PERSON, "one\n\ntwo"),
+            (USER, "one\n\ntwo"),
             (MODEL, "said\n\nmore"),
             (AIDER, "c"),
         ]
 
-    def test_prompts_that_follow_each_other_are_two(self) -> None:
-        assert cut("\n#### /undo  \n\n#### /undo  \n") == [(PERSON, "/undo"), (PERSON, "/undo")]
+    def test_consecutive_prompts_are_separate(self) -> None:
+        assert cut("\n#### /undo  \n\n#### /undo  \n") == [(USER, "/undo"), (USER, "/undo")]
 
-    def test_headings_and_quotes_of_an_answer(self) -> None:
+    def test_headings_and_quotes_in_a_response(self) -> None:
         answer = "#### Heading\n\n> quoted\n\n>>> code\n\ntext\n> in a paragraph  \nend"
         assert cut(f"#### q  \n\n{answer}\n\n> t  \n") == [
-            (PERSON, "q"),
+            (USER, "q"),
             (MODEL, answer),
             (AIDER, "t"),
         ]
 
-    def test_words_of_aider_that_have_several_lines(self) -> None:
+    def test_a_notice_of_several_lines(self) -> None:
         text = "#### /test  \n> first\nmiddle\n\n> inner\nlast  \n> next  \n\nanswer\n"
         assert cut(text) == [
-            (PERSON, "/test"),
+            (USER, "/test"),
             (AIDER, "first\nmiddle\n\n> inner\nlast\nnext"),
             (MODEL, "answer"),
         ]
 
-    def test_words_of_aider_that_never_end(self) -> None:
+    def test_a_notice_without_an_end(self) -> None:
         text = "#### /run  \n> first\nmiddle\n\n#### next  \n\nanswer\n"
         assert cut(text) == [
-            (PERSON, "/run"),
+            (USER, "/run"),
             (AIDER, "first\nmiddle\n"),
-            (PERSON, "next"),
+            (USER, "next"),
             (MODEL, "answer"),
         ]
 
-    def test_a_file_without_the_spaces_at_the_ends(self) -> None:
+    def test_a_file_without_trailing_spaces(self) -> None:
         text = "> a\n> b\n\n#### one\n#### two\n\nsaid\n\n> c\n"
-        assert cut(text) == [(AIDER, "a\nb"), (PERSON, "one\ntwo"), (MODEL, "said"), (AIDER, "c")]
+        assert cut(text) == [(AIDER, "a\nb"), (USER, "one\ntwo"), (MODEL, "said"), (AIDER, "c")]
 
     def test_a_blank_prompt_and_odd_lines(self) -> None:
-        assert cut("####   \n") == [(PERSON, "")]
+        assert cut("####   \n") == [(USER, "")]
         assert cut("####x  \n") == [(MODEL, "####x  ")]
         assert cut("") == cut("\n\n") == []
 
@@ -94,14 +94,14 @@ class TestSessions:
             (None, None),
         ]
 
-    def test_the_folder_is_that_of_the_history(self, tmp_path: Path) -> None:
+    def test_the_directory_is_that_of_the_history(self, tmp_path: Path) -> None:
         for name, folder in ((".aider.chat.history.md", str(tmp_path)), ("copy.md", None)):
             (tmp_path / name).write_text(self.TEXT)
             assert {item.cwd for item in READER.list_conversations(Source.of(tmp_path / name))} == {
                 folder
             }
 
-    def test_one_is_told(self) -> None:
+    def test_the_chosen_session_is_read(self) -> None:
         draft, events = told(self.TEXT, "2026-02-01T08:15:00-2")
         said = [event["content"]["text"] for event in events if event["type"] == "message"]
         assert said == ["/two", "# aider chat started at soon"]
@@ -109,7 +109,7 @@ class TestSessions:
             draft.conversation["id"] != told(self.TEXT, "2026-02-01T08:15:00")[0].conversation["id"]
         )
 
-    def test_blocks_belong_to_them_also_in_pieces(self) -> None:
+    def test_parts_of_blocks_belong_to_their_session(self) -> None:
         source = Source("x", data=f"\n{self.TEXT}".encode())
         text = source.text
         pieces = [text[first : first + 7] for first in range(0, len(text), 7)]
@@ -122,17 +122,17 @@ class TestSessions:
         assert READER.find_owner(source, "/99", "/two") == "2026-02-01T08:15:00-2"
         assert READER.find_owner(source, "name", "x") is READER.find_owner(source, "/1", {}) is None
 
-    def test_blank_lines_before_the_first_are_nobodys(self) -> None:
+    def test_blank_lines_before_the_first_session_have_no_owner(self) -> None:
         source = Source("x", data=f"\n\n{START}".encode())
         assert len(READER.list_conversations(source)) == 1
         assert READER.find_owner(source, "/1", "\n\n") is None
 
-    def test_a_history_of_nothing(self) -> None:
+    def test_an_empty_history(self) -> None:
         assert READER.list_conversations(Source("x", data=b"")) == []
         assert told("")[1] == []
 
 
-class TestTelling:
+class TestEvents:
     def test_local_times_stay_local(self) -> None:
         draft, events = told(f"{START}\n#### hi  \n")
         assert "started_at" not in draft.conversation
@@ -152,7 +152,7 @@ class TestTelling:
             ("Token count: 5", None),
         ],
     )
-    def test_only_exact_counts(self, line: str, usage: Any) -> None:
+    def test_only_exact_counts_are_used(self, line: str, usage: Any) -> None:
         _, events = told(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
         assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [
             usage
@@ -170,15 +170,15 @@ class TestTelling:
             ("Modeling: x", None),
         ],
     )
-    def test_the_model(self, line: str, model: str | None) -> None:
+    def test_the_model_is_read_from_notices(self, line: str, model: str | None) -> None:
         draft, _ = told(f"{START}\n> {line}  \n\n#### q  \n\nanswer\n\n")
         assert [who.get("model") for who in draft.participants if who["kind"] == "model"] == [model]
 
-    def test_what_the_linter_found_is_not_the_persons(self) -> None:
+    def test_linter_output_is_internal(self) -> None:
         _, events = told(f"{START}\n#### # Fix any errors below, if possible.  \n#### x  \n")
         assert events[1]["visibility"] == "internal"
 
-    def test_edits_are_no_calls(self) -> None:
+    def test_edits_are_not_tool_calls(self) -> None:
         _, events = told(
             f"{START}\n#### q  \n\na.py\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n\n> Applied edit to a.py  \n"
         )
@@ -198,11 +198,11 @@ class TestTelling:
         '{"a": 1}\n' + START,
     ],
 )
-def test_what_is_no_history(text: str) -> None:
+def test_files_that_are_not_histories(text: str) -> None:
     assert not READER.sniff(Source("x", data=text.encode()))
 
 
-def test_the_corpus_is_read_whole(corpus: Path) -> None:
+def test_the_shared_corpus_is_read_completely(corpus: Path) -> None:
     [path] = (corpus / "aider").glob("*.md")
     source = Source.of(path)
     assert detect_format(source) == "aider"

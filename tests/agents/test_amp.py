@@ -68,13 +68,11 @@ class TestRuns:
             ({}, ""),
         ],
     )
-    def test_what_stands_for_a_result_that_did_not_come(
-        self, run: dict[str, Any], output: str
-    ) -> None:
+    def test_output_of_runs_without_a_result(self, run: dict[str, Any], output: str) -> None:
         told, facts = result(status="cancelled", **run)
         assert (told, facts["status"], facts["is_error"]) == (output, "cancelled", True)
 
-    def test_a_run_that_is_not_over_leaves_its_call_open(self) -> None:
+    def test_an_unfinished_run_leaves_its_call_open(self) -> None:
         assert result(status="in-progress") == ({"missing_result": True}, {})
         assert result(status="in-progress", progress={"output": "so far"})[0] == "so far"
 
@@ -85,7 +83,7 @@ class TestUsage:
         _, events = read(thread(message, **more))
         return [event["usage"] for event in events if "usage" in event]
 
-    def test_the_input_counts_cached_tokens(self) -> None:
+    def test_input_tokens_include_cached_tokens(self) -> None:
         parts = {
             "inputTokens": 1,
             "outputTokens": 2,
@@ -100,7 +98,7 @@ class TestUsage:
         }
         assert self.spent(parts) == self.spent({**parts, "totalInputTokens": 8}) == [made]
 
-    def test_the_ledger_speaks_for_messages_that_do_not(self) -> None:
+    def test_the_ledger_gives_usage_where_messages_do_not(self) -> None:
         event = {"toMessageId": 4, "model": "gpt-5", "tokens": {"input": 5, "output": 6}}
         ledger: Any = {"events": [event, None, {"toMessageId": []}]}
         assert self.spent(None, usageLedger=ledger) == [{"input_tokens": 5, "output_tokens": 6}]
@@ -113,7 +111,7 @@ class TestSubagents:
         inner = text("assistant", "deep", parentToolUseId="t")
         return [called("t"), inner, ran("t", status="done", result="r"), text("assistant", "end")]
 
-    def test_they_stand_in_a_span_that_ends_before_the_result(self) -> None:
+    def test_their_span_ends_before_the_result(self) -> None:
         _, events = read(thread(*self.messages()))
         assert [event["type"] for event in events] == [
             "tool_use",
@@ -134,7 +132,7 @@ class TestSubagents:
         assert [note.code for note in record.notes] == ["subagent"]
 
 
-def test_words_around_results_keep_their_order() -> None:
+def test_text_around_results_keeps_its_order() -> None:
     blocks: list[Any] = [
         {"type": "text", "text": "before"},
         *ran("t", status="done", result="r")["content"],
@@ -144,7 +142,7 @@ def test_words_around_results_keep_their_order() -> None:
     assert brief(events)[1:] == [("user", "before"), ("tool", "r"), ("user", "after")]
 
 
-def test_a_message_may_be_one_text() -> None:
+def test_content_may_be_a_string() -> None:
     _, events = read(thread({"role": "user", "content": "hi"}))
     assert brief(events) == [("user", "hi")]
 
@@ -158,14 +156,14 @@ def test_a_message_may_be_one_text() -> None:
         [thread()],
     ],
 )
-def test_what_is_no_thread(value: Any) -> None:
+def test_documents_that_are_not_threads(value: Any) -> None:
     assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
 
 @pytest.mark.parametrize(
     "value", [thread(text("user", "x"), created=1), thread(text("user", "x", messageId=0))]
 )
-def test_nobody_else_claims_a_thread(value: Any) -> None:
+def test_no_other_reader_claims_a_thread(value: Any) -> None:
     for indent in (None, 2):
         assert detect_format(Source("x", data=json.dumps(value, indent=indent).encode())) == "amp"
 
@@ -180,7 +178,7 @@ def test_nobody_else_claims_a_thread(value: Any) -> None:
         (5, None),
     ],
 )
-def test_the_folder(uri: Any, folder: str | None) -> None:
+def test_peek_gives_the_directory(uri: Any, folder: str | None) -> None:
     value = thread(env={"initial": {"trees": [{"uri": uri}]}}, title="t")
     assert READER.peek([value]) == {"id": "T-1", "title": "t"} | ({"cwd": folder} if folder else {})
     assert READER.peek([thread(env={"initial": {"trees": [1]}}), 2]) == {"id": "T-1"}
@@ -188,7 +186,7 @@ def test_the_folder(uri: Any, folder: str | None) -> None:
 
 
 @pytest.mark.parametrize("case", ["basic", "info", "runs", "subagent"])
-def test_no_odd_value_is_an_accident(case: str) -> None:
+def test_odd_values_do_not_fail(case: str) -> None:
     value = json.loads((GOLDEN / case / "input.json").read_text())
     for odd in mangled(value):
         draft = Draft()

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from open_token.agents.cline.api_messages import answered_in, is_put_in, outcome_of, typed_in
+from open_token.agents.cline.api_messages import (
+    extract_answer,
+    extract_typed_text,
+    is_injected,
+    parse_text_result,
+)
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.model.document import Event
@@ -65,7 +70,7 @@ def results(*messages: Any) -> list[tuple[str, Any]]:
 
 
 class TestResults:
-    def test_by_name_and_order(self) -> None:
+    def test_results_are_matched_by_tool_and_order(self) -> None:
         texts = [
             "[read_file for 'a'] Result:\n1",
             "[list_files for '.'] Result:\n2",
@@ -90,11 +95,11 @@ class TestResults:
             refused,
         )
 
-    def test_another_name_takes_the_first_call(self) -> None:
+    def test_an_unknown_tool_answers_the_first_call(self) -> None:
         words = "[use_mcp_tool for 'weather'] Result:\nrain"
         assert results(calls("abc0mcp0weather"), user(words)) == [("c0", words)]
 
-    def test_a_result_answers_only_the_turn_before(self) -> None:
+    def test_a_result_answers_only_the_last_response(self) -> None:
         missing = {"missing_result": True}
         first = {
             "role": "assistant",
@@ -113,18 +118,18 @@ class TestResults:
         }
         assert results(calls("read_file"), user(block, ENV)) == [("c0", "out")]
 
-    def test_a_heading_with_the_output_in_blocks_behind_it(self) -> None:
+    def test_a_heading_with_its_output_in_separate_blocks(self) -> None:
         told = results(
             calls("read_file", "list_files"),
             user("[read_file for 'a'] Result:", "1", "2", "[list_files for 'b'] Result:", ENV),
         )
         assert told == [("c0", [text("1"), text("2")]), ("c1", "")]
 
-    def test_two_headings_take_two_calls(self) -> None:
+    def test_two_headings_answer_two_calls(self) -> None:
         texts = ["[use_mcp_tool for 'a'] Result:", "1", "[use_mcp_tool for 'b'] Result:", "2"]
         assert results(calls("one", "two"), user(*texts)) == [("c0", "1"), ("c1", "2")]
 
-    def test_a_final_answer_is_said(self) -> None:
+    def test_a_final_answer_is_a_message(self) -> None:
         block = {
             "type": "tool_use",
             "id": "c",
@@ -156,31 +161,31 @@ class TestTexts:
             ("x", None),
         ],
     )
-    def test_wrappers(self, words: str, typed: str | None) -> None:
-        assert typed_in(words) == typed
+    def test_tags_around_typed_text(self, words: str, typed: str | None) -> None:
+        assert extract_typed_text(words) == typed
 
-    def test_what_the_client_puts_in(self) -> None:
-        assert is_put_in("\n# task_progress RECOMMENDED")
-        assert not is_put_in("[TASK RESUMPTION] <user_message>\nx\n</user_message>")
-        assert not is_put_in("Please note.")
+    def test_injected_text(self) -> None:
+        assert is_injected("\n# task_progress RECOMMENDED")
+        assert not is_injected("[TASK RESUMPTION] <user_message>\nx\n</user_message>")
+        assert not is_injected("Please note.")
 
-    def test_a_file_that_quotes_a_wrapper_is_no_answer(self) -> None:
+    def test_a_file_that_quotes_a_tag_is_not_an_answer(self) -> None:
         words = "[read_file for 'a'] Result:\n<feedback>no</feedback>"
-        outcome = outcome_of(words)
+        outcome = parse_text_result(words)
         assert outcome is not None
-        assert answered_in(words, outcome) is None
+        assert extract_answer(words, outcome) is None
         asked = "[ask_followup_question for 'a'] Result:\n<answer>\nyes\n</answer>"
-        outcome = outcome_of(asked)
+        outcome = parse_text_result(asked)
         assert outcome is not None
-        assert answered_in(asked, outcome) == "yes"
+        assert extract_answer(asked, outcome) == "yes"
 
     @pytest.mark.parametrize(
         "words", ["[Result]", "a [read_file] Result:", "[1] Result:", "[read file] Result:"]
     )
-    def test_what_is_no_result(self, words: str) -> None:
-        assert outcome_of(words) is None
+    def test_text_that_is_not_a_result(self, words: str) -> None:
+        assert parse_text_result(words) is None
 
-    def test_who_says_it(self) -> None:
+    def test_actors_of_user_messages(self) -> None:
         record, events = read(
             [FIRST, calls(), user("[ERROR] no tool", "typed", "[old_tool for 'x'] Result:\ny")]
         )
@@ -214,7 +219,7 @@ class TestUsage:
         _, events = read([FIRST, message])
         return [event["usage"] for event in events if "usage" in event]
 
-    def test_the_prompt_leaves_cached_tokens_out(self) -> None:
+    def test_prompt_tokens_exclude_cached_tokens(self) -> None:
         metrics = {"tokens": {"prompt": 10, "completion": 5, "cached": 90}}
         message = {"role": "assistant", "content": [text("x")], "metrics": metrics}
         assert self.spent(message) == [{"input_tokens": 100, "output_tokens": 5}]
@@ -236,7 +241,7 @@ class TestFiles:
         READER.read(source, draft)
         return list(draft.finish(lambda: "0" * 64).events)
 
-    def test_every_file_gives_the_same(self, task: Path) -> None:
+    def test_every_file_gives_the_same_export(self, task: Path) -> None:
         files = ("api_conversation_history.json", "ui_messages.json", "task_metadata.json")
         told = [self.told(Source.of(task / name)) for name in files] + [
             self.told(Source.of_folder(task))
@@ -244,7 +249,7 @@ class TestFiles:
         assert all(events == told[0] for events in told)
         assert len(told[0]) > 15
 
-    def test_a_panel_that_is_half_written(self, task: Path) -> None:
+    def test_an_incomplete_panel_file(self, task: Path) -> None:
         (task / "ui_messages.json").write_text('[{"ts": 1')
         draft = Draft()
         READER.read(Source.of(task / "api_conversation_history.json"), draft)
@@ -253,7 +258,7 @@ class TestFiles:
             (note.code, note.place) for note in notes
         ]
 
-    def test_metadata_alone_are_no_conversation(self, task: Path) -> None:
+    def test_metadata_alone_is_not_a_conversation(self, task: Path) -> None:
         for name in ("api_conversation_history.json", "ui_messages.json"):
             (task / name).unlink()
         source = Source.of(task / "task_metadata.json")
@@ -266,7 +271,7 @@ class TestFiles:
         said = [event["ts"] for event in events if event.get("visibility") == "public"]
         assert said[:2] == ["2026-01-21T12:53:20.028Z", "2026-01-21T12:53:22.591Z"]
 
-    def test_a_folder_that_is_no_task(self, tmp_path: Path) -> None:
+    def test_a_folder_that_is_not_a_task(self, tmp_path: Path) -> None:
         (tmp_path / "notes.json").write_text("[]")
         assert not READER.sniff(Source.of_folder(tmp_path))
 
@@ -285,7 +290,7 @@ class TestSniff:
             {"role": "user", "content": [text("<task>")]},
         ],
     )
-    def test_what_is_no_task(self, value: Any) -> None:
+    def test_files_that_are_not_tasks(self, value: Any) -> None:
         assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
     @pytest.mark.parametrize(
@@ -302,7 +307,7 @@ class TestSniff:
             [{"ts": 1, "type": "say", "say": "text", "text": "x"}],
         ],
     )
-    def test_nobody_else_claims_a_task(self, value: Any) -> None:
+    def test_no_other_reader_claims_a_task(self, value: Any) -> None:
         for indent in (None, 1):
             assert (
                 detect_format(Source("x", data=json.dumps(value, indent=indent).encode()))
@@ -310,7 +315,7 @@ class TestSniff:
             )
 
 
-def test_a_look_at_the_first_messages() -> None:
+def test_peek() -> None:
     place = text(
         "<environment_details>\n# Current Working Directory (/w) Files\n</environment_details>"
     )
@@ -325,7 +330,7 @@ def test_a_look_at_the_first_messages() -> None:
 
 
 @pytest.mark.parametrize("case", ["basic", "results", "older_builds", "forks"])
-def test_no_odd_value_is_an_accident(case: str) -> None:
+def test_odd_values_do_not_fail(case: str) -> None:
     [path] = (GOLDEN / case / "input").glob("*/api_conversation_history.json")
     for odd in mangled(json.loads(path.read_text())):
         draft = Draft()

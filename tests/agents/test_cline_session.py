@@ -38,7 +38,7 @@ def test_a_session_by_its_folder() -> None:
     assert brief(told(Source.of_folder(FOLDER))) == brief(told(Source.of(MAIN)))
 
 
-def test_agents_are_named_or_left_out() -> None:
+def test_references_and_omission() -> None:
     spans = [
         event
         for event in told(Source.of(MAIN), subagents="reference")
@@ -52,14 +52,14 @@ def test_agents_are_named_or_left_out() -> None:
     ]
 
 
-def test_a_broken_file_of_an_agent(tmp_path: Path) -> None:
+def test_a_damaged_file_of_a_subagent(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / NAME)
     (tmp_path / NAME / "mate__Xy12Zz.messages.json").write_text("{")
     (tmp_path / NAME / f"{NAME}.json").unlink()
     assert ("user", "Walk the fence.") not in brief(told(Source.of(tmp_path / NAME / MAIN.name)))
 
 
-def test_the_list_knows_folder_and_title(tmp_path: Path) -> None:
+def test_peek_gives_directory_and_title(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / ".cline/data/sessions" / NAME)
     found = Discovery({}, tmp_path)
     [row] = [found.inspect(session) for session in found.sessions()]
@@ -71,14 +71,14 @@ def test_the_list_knows_folder_and_title(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [MAIN.name, "mate__Xy12Zz.messages.json"])
-def test_no_odd_value_is_an_accident(name: str) -> None:
+def test_odd_values_do_not_fail(name: str) -> None:
     for odd in mangled(json.loads((FOLDER / name).read_text())):
         source = Source("x", data=json.dumps(odd).encode())
         if READER.sniff(source):
             told(source)
 
 
-def test_odd_facts_beside_it(tmp_path: Path) -> None:
+def test_an_odd_manifest_does_not_fail(tmp_path: Path) -> None:
     shutil.copyfile(MAIN, tmp_path / MAIN.name)
     for odd in mangled(json.loads((FOLDER / f"{NAME}.json").read_text())):
         (tmp_path / f"{NAME}.json").write_text(json.dumps(odd))

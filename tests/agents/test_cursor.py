@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from open_token.agents.cursor.cli_store import _links
-from open_token.agents.cursor.conversation import LEFT, pieces
-from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS
+from open_token.agents.cursor.cli_store import parse_message_list
+from open_token.agents.cursor.conversation import UNLISTED_BRANCH, split_prompt
+from open_token.agents.cursor.detect import CHATS_KEY, COMPOSERS_KEY
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
@@ -70,15 +70,17 @@ class TestTexts:
             (" \n", []),
         ],
     )
-    def test_what_was_typed(self, words: str, parts: list[tuple[bool, str]]) -> None:
-        assert list(pieces(words, bare_is_typed=True)) == parts
+    def test_typed_text_is_separated_from_injected_text(
+        self, words: str, parts: list[tuple[bool, str]]
+    ) -> None:
+        assert list(split_prompt(words, bare_is_typed=True)) == parts
 
-    def test_in_a_chat_only_the_tag_is_typed(self) -> None:
-        assert list(pieces("hi", bare_is_typed=False)) == [(False, "hi")]
+    def test_in_a_chat_only_tagged_text_is_typed(self) -> None:
+        assert list(split_prompt("hi", bare_is_typed=False)) == [(False, "hi")]
 
 
 class TestTranscript:
-    def test_nothing_is_made_up(self) -> None:
+    def test_missing_facts_are_not_invented(self) -> None:
         record, events = talk(
             line("user", text("<user_query>\nhi\n</user_query>")), line("assistant", text("hello"))
         )
@@ -102,7 +104,7 @@ class TestTranscript:
         assert told(READER, source)[0].conversation["id"] == ID
         assert READER.list_conversations(source) == []
 
-    def test_calls_without_ids_are_paired_in_order(self) -> None:
+    def test_calls_without_ids_are_matched_in_order(self) -> None:
         result = {"type": "tool_result", "content": "one"}
         _, events = talk(
             line("assistant", use("A"), use("B"), {**use("C"), "id": "c"}),
@@ -156,7 +158,7 @@ class TestSubagentFiles:
         )
         return Source.of(path)
 
-    def test_they_are_found_by_their_prompts(self, tmp_path: Path) -> None:
+    def test_subagents_are_matched_by_their_prompts(self, tmp_path: Path) -> None:
         source = self.write(
             tmp_path, ("a", "<user_query>\nlisten\n</user_query>"), ("b", "look"), ("c", "unasked")
         )
@@ -175,14 +177,14 @@ class TestSubagentFiles:
         ]
         assert names == ["assistant", "explore", "subagent"]
 
-    def test_one_that_is_left_belongs_to_the_call_that_is_left(self, tmp_path: Path) -> None:
+    def test_the_last_subagent_belongs_to_the_last_call(self, tmp_path: Path) -> None:
         source = self.write(tmp_path, ("a", "look"), ("b", "in other words"))
         _, events = told(READER, source)
         starts = [item["links"].get("call_id") for item in events if item["type"] == "span_start"]
         assert starts == ["call_000001", "call_000002"]
 
     @pytest.mark.parametrize(("option", "spans"), [("reference", 2), ("none", 0)])
-    def test_only_named_or_not_at_all(self, tmp_path: Path, option: str, spans: int) -> None:
+    def test_references_and_omission(self, tmp_path: Path, option: str, spans: int) -> None:
         record, events = told(
             READER, self.write(tmp_path, ("a", "look"), ("b", "listen")), subagents=option
         )
@@ -190,7 +192,7 @@ class TestSubagentFiles:
         assert ("assistant", "done a") not in brief(events)
         assert codes(record).get("subagent", 0) == 2 - spans
 
-    def test_one_alone_was_asked_by_an_agent(self, tmp_path: Path) -> None:
+    def test_a_subagent_file_alone_has_an_agent_as_user(self, tmp_path: Path) -> None:
         self.write(tmp_path, ("a", "look"))
         record, _ = told(READER, Source.of(tmp_path / "subagents" / "a.jsonl"))
         assert record.participants[0]["name"] == "parent agent"
@@ -223,7 +225,7 @@ def store(folder: Path, *messages: Any, root: bytes | None = None, **meta: Any) 
 
 
 class TestStore:
-    def test_messages_come_as_the_root_lists_them(self, tmp_path: Path) -> None:
+    def test_messages_are_in_the_order_of_the_root(self, tmp_path: Path) -> None:
         source = store(
             tmp_path,
             {"role": "system", "content": "be kind"},
@@ -273,13 +275,13 @@ class TestStore:
             ("annotation", {"kind": "result_facts", "is_error": True}),
         ]
 
-    def test_a_root_that_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_an_unreadable_root(self, tmp_path: Path) -> None:
         record, events = told(
             READER, store(tmp_path, {"role": "user", "content": "hi"}, root=b"\x07\xff")
         )
         assert (brief(events), codes(record)) == ([("user", "hi")], {"no-root": 1})
 
-    def test_what_is_listed_and_gone_and_what_is_there_and_not_listed(self, tmp_path: Path) -> None:
+    def test_missing_and_unlisted_messages(self, tmp_path: Path) -> None:
         kept = {"role": "user", "content": "kept"}
         name = hashlib.sha256(json.dumps(kept).encode()).digest()
         root = b"\x0a\x20" + name + b"\x0a\x20" + b"\x11" * 32
@@ -289,14 +291,14 @@ class TestStore:
         assert brief(events) == [("user", "kept")]
         assert codes(record) == {"missing-blob": 1, "unlisted-message": 1}
 
-    def test_what_is_not_listed_any_more_is_a_branch_that_was_left(self, tmp_path: Path) -> None:
+    def test_unlisted_messages_are_an_abandoned_branch(self, tmp_path: Path) -> None:
         kept = {"role": "user", "content": "kept"}
         root = b"\x0a\x20" + hashlib.sha256(json.dumps(kept).encode()).digest()
         source = store(tmp_path, kept, {"role": "user", "content": "old"}, root=root)
         record, events = told(READER, source, branches="all")
         assert brief(events) == [
             ("user", "kept"),
-            ("span_start", LEFT),
+            ("span_start", UNLISTED_BRANCH),
             ("user", "old"),
             ("span_end", {}),
         ]
@@ -316,8 +318,8 @@ class TestStore:
             (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 0),
         ],
     )
-    def test_lists_of_messages(self, data: bytes, count: int) -> None:
-        assert len(list(_links(data))) == count
+    def test_parse_message_list(self, data: bytes, count: int) -> None:
+        assert len(list(parse_message_list(data))) == count
 
 
 def state(folder: Path, rows: dict[str, Any], *more: tuple[str, str]) -> Source:
@@ -341,7 +343,7 @@ def composer(*bubbles: Any, name: str = "c1", **more: Any) -> dict[str, Any]:
 
 
 class TestState:
-    def test_what_was_edited_away_is_a_branch_that_was_left(self, tmp_path: Path) -> None:
+    def test_unlisted_bubbles_are_an_abandoned_branch(self, tmp_path: Path) -> None:
         rows = composer({"type": 1, "text": "hi"}) | {
             "bubbleId:c1:gone": {"type": 1, "text": "old"}
         }
@@ -349,7 +351,7 @@ class TestState:
         record, events = told(READER, source, branches="all")
         assert brief(events) == [
             ("user", "hi"),
-            ("span_start", LEFT),
+            ("span_start", UNLISTED_BRANCH),
             ("user", "old"),
             ("span_end", {}),
         ]
@@ -357,7 +359,7 @@ class TestState:
         record, events = told(READER, source)
         assert (brief(events), codes(record)) == ([("user", "hi")], {"unlisted-message": 1})
 
-    def test_bubbles_come_as_the_composer_lists_them(self, tmp_path: Path) -> None:
+    def test_bubbles_are_in_the_order_of_the_composer(self, tmp_path: Path) -> None:
         rows = composer(
             {
                 "type": 1,
@@ -412,7 +414,7 @@ class TestState:
             assert READER.find_owner(source, table, row) not in ("c1", "c2", None)
 
     @pytest.mark.parametrize("form", ["conversation", "conversationMap"])
-    def test_older_composers_hold_their_bubbles(self, tmp_path: Path, form: str) -> None:
+    def test_older_composers_contain_their_bubbles(self, tmp_path: Path, form: str) -> None:
         bubbles = [{"type": 1, "text": "a"}, {"type": 2, "text": "b"}]
         value: Any = bubbles if form == "conversation" else dict(enumerate(bubbles))
         _, events = told(READER, state(tmp_path, {"composerData:c": {form: value}}))
@@ -439,7 +441,7 @@ class TestState:
         assert events[0]["content"]["data"]["arguments"] == {"x": 1}
         assert ("tool", output) in brief(events)
 
-    def test_code_that_is_not_in_the_text_is_kept(self, tmp_path: Path) -> None:
+    def test_code_that_is_not_in_the_text_is_included(self, tmp_path: Path) -> None:
         bubble = {
             "type": 2,
             "text": "see `a`",
@@ -463,7 +465,7 @@ class TestState:
         assert [item.get("bytes") for item in blocks] == [None, 9, None]
         assert notes_of(events, "attachment")[0]["context"] == {"selections": [{"text": "s"}]}
 
-    def test_a_subagent_is_a_composer_of_its_own(self, tmp_path: Path) -> None:
+    def test_a_subagent_is_a_separate_composer(self, tmp_path: Path) -> None:
         task = {
             "type": 2,
             "toolFormerData": {"name": "task_v2", "toolCallId": "call", "result": "{}"},
@@ -487,7 +489,7 @@ class TestState:
         record, events = told(READER, source, subagents="none")
         assert (len(events), codes(record)) == (2, {"subagent": 1})
 
-    def test_a_table_of_headers_knows_more(self, tmp_path: Path) -> None:
+    def test_the_table_of_headers_takes_precedence(self, tmp_path: Path) -> None:
         rows = composer({"type": 1, "text": "a"}) | composer({"type": 1, "text": "b"}, name="kid")
         header = {"name": "Named", "workspaceIdentifier": {"uri": {"fsPath": "/srv"}}}
         script = STATE + "CREATE TABLE composerHeaders (composerId TEXT, value TEXT);"
@@ -506,7 +508,7 @@ class TestState:
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5])
-def test_no_value_is_too_odd(tmp_path: Path, odd: Any) -> None:
+def test_odd_values_do_not_fail(tmp_path: Path, odd: Any) -> None:
     fields = (
         "text",
         "thinking",
@@ -575,12 +577,12 @@ def test_no_value_is_too_odd(tmp_path: Path, odd: Any) -> None:
         lines({"role": "user", "message": "hi"}),
     ],
 )
-def test_what_is_not_ours(data: bytes) -> None:
+def test_other_formats_are_not_claimed(data: bytes) -> None:
     assert not READER.sniff(Source("x", data=data))
 
 
 @pytest.mark.parametrize("value", [None, "zz", "7b", b"\x00"])
-def test_databases_that_are_not_ours(tmp_path: Path, value: Any) -> None:
+def test_other_databases_are_not_claimed(tmp_path: Path, value: Any) -> None:
     source = database(tmp_path, STORE + STATE, {"meta": [("0", value)]})
     assert READER.sniff(source) == (value == "7b")
 
@@ -636,11 +638,11 @@ class TestChatsBeforeComposers:
     def workspace(self, folder: Path, *rows: tuple[str, Any], tables: str = STATE) -> Source:
         return database(folder, tables, {"ItemTable": rows})
 
-    def test_those_in_which_something_was_said_are_listed(self, tmp_path: Path) -> None:
+    def test_chats_with_messages_are_listed(self, tmp_path: Path) -> None:
         (tmp_path / "workspace.json").write_text('{"folder": "file:///srv/my%20shop"}')
         inline = {"composerId": "c1", "conversation": [{"type": 1, "text": "hi"}]}
         composers = {"allComposers": [inline, {"composerId": "elsewhere"}, 7]}
-        source = self.workspace(tmp_path, (CHATS, TABS), (COMPOSERS, composers))
+        source = self.workspace(tmp_path, (CHATS_KEY, TABS), (COMPOSERS_KEY, composers))
         assert detect_format(source) == "cursor"
         found = [
             (item.id, item.title, item.messages, item.cwd)
@@ -650,9 +652,9 @@ class TestChatsBeforeComposers:
 
     def test_a_database_without_the_newer_table(self, tmp_path: Path) -> None:
         only = "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB);"
-        source = self.workspace(tmp_path, (CHATS, TABS), tables=only)
+        source = self.workspace(tmp_path, (CHATS_KEY, TABS), tables=only)
         assert [item.id for item in READER.list_conversations(source)] == ["t1"]
-        assert READER.find_owner(source, "ItemTable", {"key": CHATS, "value": ""}) is None
+        assert READER.find_owner(source, "ItemTable", {"key": CHATS_KEY, "value": ""}) is None
         assert (
             READER.find_owner(source, "ItemTable", {"key": "workbench.colorTheme", "value": ""})
             == "(nobody)"
@@ -661,5 +663,5 @@ class TestChatsBeforeComposers:
     @pytest.mark.parametrize(
         "value", [[], {"tabs": 3}, {"tabs": [3, {"tabId": 4, "bubbles": [1]}]}, {"tabs": None}]
     )
-    def test_odd_rows_hold_no_chats(self, tmp_path: Path, value: Any) -> None:
-        assert READER.list_conversations(self.workspace(tmp_path, (CHATS, value))) == []
+    def test_odd_rows_have_no_chats(self, tmp_path: Path, value: Any) -> None:
+        assert READER.list_conversations(self.workspace(tmp_path, (CHATS_KEY, value))) == []

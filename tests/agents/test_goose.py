@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from open_token.agents.goose.detect import _KINDS
+from open_token.agents.goose.detect import BLOCK_KINDS
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
@@ -104,13 +104,13 @@ class TestForms:
         assert (record.conversation["id"], record.conversation["title"]) == ("20260101_12", "d")
         assert brief(events)[-1] == ("user", "hi")
 
-    def test_another_name_is_no_id(self, tmp_path: Path) -> None:
+    def test_another_file_name_is_not_an_id(self, tmp_path: Path) -> None:
         path = tmp_path / "my talk.jsonl"
         path.write_bytes(lines(message("user", text("hi"))))
         record, _ = told(READER, Source.of(path))
         assert record.conversation["id"].startswith("conv_20260101_")
 
-    def test_before_one_calls_have_no_id(self) -> None:
+    def test_calls_before_1_0_have_no_id(self) -> None:
         _, events = read(
             lines(
                 {
@@ -137,7 +137,7 @@ class TestForms:
         assert [item["content"]["text"] for item in results] == ["one", "plain", ""]
         assert notes_of(events, "orphan_result")[0]["native_call_id"] == "c3"
 
-    def test_columns_that_are_not_there_yet(self, tmp_path: Path) -> None:
+    def test_missing_columns(self, tmp_path: Path) -> None:
         rows = {
             "sessions": [("s", "d", "/srv")],
             "messages": [(2, "s", "user", [text("b")]), (1, "s", "user", [text("a")])],
@@ -148,7 +148,7 @@ class TestForms:
         assert record.conversation["title"] == "d"
         assert brief(events)[1:] == [("user", "a"), ("user", "b")]
 
-    def test_a_session_kept_in_a_thread(self, tmp_path: Path) -> None:
+    def test_a_session_stored_in_a_thread(self, tmp_path: Path) -> None:
         rows = {
             "sessions": [("s", "n", "/srv", None, None, None)],
             "thread_messages": [(1, "s", "user", [text("a")])],
@@ -157,7 +157,7 @@ class TestForms:
         assert brief(events)[-1] == ("user", "a")
 
 
-class TestTalk:
+class TestMessages:
     def test_seconds_milliseconds_and_texts(self) -> None:
         created = [T, T * 1000, T * 1000 + 5, "x", None, True]
         _, events = talk(*(message("user", text("hi"), created=value) for value in created))
@@ -170,7 +170,7 @@ class TestTalk:
             None,
         ]
 
-    def test_what_the_person_did_not_see_is_internal(self) -> None:
+    def test_hidden_messages_are_internal(self) -> None:
         hidden = message(
             "user", text("<turn-context>"), metadata={"userVisible": False, "turnContext": True}
         )
@@ -185,12 +185,12 @@ class TestTalk:
             ("c", "internal"),
         ]
 
-    def test_what_left_the_context_is_marked(self) -> None:
+    def test_messages_outside_the_context_are_annotated(self) -> None:
         _, events = talk(message("user", text("old"), metadata={"agentVisible": False}))
         assert events[-1]["content"]["data"] == {"kind": "message_facts", "in_context": False}
         assert events[-1]["links"]["parent_id"] == events[-2]["id"]
 
-    def test_who_answers_and_what_it_took(self) -> None:
+    def test_model_and_usage_of_a_message(self) -> None:
         usage = {
             "inputTokens": 9,
             "outputTokens": 4,
@@ -263,7 +263,7 @@ class TestTalk:
         _, events = talk(message("assistant", ask("t")))
         assert events[-1]["content"]["data"] == {"missing_result": True}
 
-    def test_questions_to_the_person(self) -> None:
+    def test_questions_to_the_user(self) -> None:
         confirm = {
             "type": "toolConfirmationRequest",
             "id": "c",
@@ -288,7 +288,7 @@ class TestTalk:
         assert brief(events)[1] == ("system", "Be kind.")
         assert codes(record)["recipe"] == 1
 
-    def test_thoughts(self) -> None:
+    def test_reasoning(self) -> None:
         thoughts = [
             {"type": "thinking", "thinking": "hm", "signature": ""},
             {"type": "reasoning", "text": "old hm"},
@@ -317,7 +317,7 @@ class TestDelegation:
             ],
         }
 
-    def test_a_delegated_session_stands_with_its_call(self, tmp_path: Path) -> None:
+    def test_a_delegated_session_follows_its_call(self, tmp_path: Path) -> None:
         source = database(tmp_path, SCHEMA, self.rows())
         assert [
             (item.id, item.messages, item.started_at) for item in READER.list_conversations(source)
@@ -331,7 +331,7 @@ class TestDelegation:
         start = next(item for item in events if item["type"] == "span_start")
         assert start["links"]["call_id"] == "call_000001"
 
-    def test_rows_belong_to_the_session_at_the_beginning(self, tmp_path: Path) -> None:
+    def test_rows_belong_to_the_root_session(self, tmp_path: Path) -> None:
         source = database(tmp_path, SCHEMA, self.rows())
         assert READER.find_owner(source, "messages", {"session_id": "b"}) == "a"
         assert READER.find_owner(source, "sessions", {"id": "c"}) == "c"
@@ -343,7 +343,7 @@ class TestDelegation:
         )
 
     @pytest.mark.parametrize(("option", "spans"), [("reference", 1), ("none", 0)])
-    def test_only_named_or_not_at_all(self, tmp_path: Path, option: str, spans: int) -> None:
+    def test_references_and_omission(self, tmp_path: Path, option: str, spans: int) -> None:
         record, events = told(
             READER, database(tmp_path, SCHEMA, self.rows()), "a", subagents=option
         )
@@ -353,8 +353,8 @@ class TestDelegation:
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5, [[]]])
-def test_no_value_is_too_odd(odd: Any) -> None:
-    kinds = (*_KINDS, "hologram", 5, None)
+def test_odd_values_do_not_fail(odd: Any) -> None:
+    kinds = (*BLOCK_KINDS, "hologram", 5, None)
     fields = (
         "text",
         "data",
@@ -408,7 +408,7 @@ def test_no_value_is_too_odd(odd: Any) -> None:
         lines({"description": "x"}, message("user", text("hi"))),
     ],
 )
-def test_what_is_not_ours(data: bytes) -> None:
+def test_other_formats_are_not_claimed(data: bytes) -> None:
     assert not READER.sniff(Source("x", data=data))
 
 

@@ -123,7 +123,7 @@ class TestForms:
             (SES, "A talk", "/srv", "2026-01-01T00:00:00Z")
         ]
 
-    def test_what_was_poured_together_is_sorted_by_ids_and_grouped_by_session(self) -> None:
+    def test_concatenated_files_are_sorted_by_id_and_grouped_by_session(self) -> None:
         first, second = "msg_b70000000001AbC", "msg_b70000000002AbC"
         values = [
             part("text", "prt_b70000000009A", second, text="late"),
@@ -146,15 +146,13 @@ class TestForms:
         _, events = read("".join(json.dumps(value) + "\n" for value in values).encode())
         assert brief(events) == [("user", "first"), ("user", "second")]
 
-    def test_a_part_that_comes_again_is_a_later_state(self) -> None:
+    def test_a_repeated_part_replaces_the_earlier_state(self) -> None:
         values = [user(), text("hal", name="p1"), text("half a word", name="p1")]
         _, events = read("".join(json.dumps(value) + "\n" for value in values).encode())
         assert brief(events) == [("user", "half a word")]
 
     @pytest.mark.parametrize("below", ["", "storage"])
-    def test_a_folder_holds_the_sessions_that_a_person_started(
-        self, tmp_path: Path, below: str
-    ) -> None:
+    def test_a_folder_lists_the_sessions_without_a_parent(self, tmp_path: Path, below: str) -> None:
         storage(tmp_path / below)
         source = Source.of_folder(tmp_path)
         assert detect_format(source) == "opencode"
@@ -163,7 +161,7 @@ class TestForms:
         assert ("user", "other") in brief(events)
         assert ("user", "go") not in brief(events)
 
-    def test_a_session_file_brings_its_neighbours(self, tmp_path: Path) -> None:
+    def test_a_session_file_is_read_with_its_messages(self, tmp_path: Path) -> None:
         source = Source.of(storage(tmp_path))
         assert detect_format(source) == "opencode"
         _, events = told(READER, source)
@@ -178,7 +176,7 @@ class TestForms:
             "metadata",
         }
 
-    def test_files_that_broke_off_are_noted(self, tmp_path: Path) -> None:
+    def test_damaged_files_are_noted(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, "part/m1/p2.json", '{"type": "te')
         write(tmp_path, f"message/{SES}/m8.json", "")
@@ -187,13 +185,13 @@ class TestForms:
         assert codes(record)["broken-file"] == 3
         assert ("user", "go") in brief(events)
 
-    def test_an_id_is_no_pattern(self, tmp_path: Path) -> None:
+    def test_an_id_is_not_used_as_a_pattern(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, f"session/p/{SES}.json", info("*"))
         _, events = told(READER, Source.of(own))
         assert [event for event in events if event["type"] == "message"] == []
 
-    def test_a_line_of_the_running_program(self) -> None:
+    def test_an_event_of_opencode_run(self) -> None:
         value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message="m7")}
         step = {
             "type": "step_start",
@@ -208,7 +206,7 @@ class TestForms:
     @pytest.mark.parametrize(
         ("name", "place"), [("msg_7", "message msg_7"), ("what was said", "a message")]
     )
-    def test_a_note_names_an_id_and_no_words(self, name: str, place: str) -> None:
+    def test_a_note_names_an_id_but_no_content(self, name: str, place: str) -> None:
         value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message=name)}
         record, _ = read((json.dumps(value) + "\n").encode())
         assert [note.place for note in record.notes if note.code == "no-message"] == [place]
@@ -236,7 +234,7 @@ class TestDatabase:
             ],
         }
 
-    def test_messages_come_as_opencode_reads_them(self, tmp_path: Path) -> None:
+    def test_messages_are_in_the_order_of_opencode(self, tmp_path: Path) -> None:
         source = database(tmp_path, SCHEMA, self.rows())
         assert detect_format(source) == "opencode"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_3"]
@@ -245,7 +243,7 @@ class TestDatabase:
         assert talk == [("user", "ask"), ("assistant", "answer"), ("user", "kid")]
         assert codes(record) == {"no-message": 1, "broken-row": 1}
 
-    def test_rows_belong_to_the_session_at_the_beginning(self, tmp_path: Path) -> None:
+    def test_rows_belong_to_the_root_session(self, tmp_path: Path) -> None:
         source = database(tmp_path, SCHEMA, self.rows())
         assert READER.find_owner(source, "part", {"session_id": KID}) == SES
         assert READER.find_owner(source, "session", {"id": "ses_3"}) == "ses_3"
@@ -258,7 +256,7 @@ class TestDatabase:
         )
 
     @pytest.mark.parametrize(("newest", "words"), [(1, "old form"), (99, "new form")])
-    def test_the_form_in_which_the_talk_went_on_is_told(
+    def test_the_newer_form_of_a_session_is_read(
         self, tmp_path: Path, newest: int, words: str
     ) -> None:
         columns = (
@@ -275,7 +273,7 @@ class TestDatabase:
         assert ("user", words) in brief(events)
         assert codes(record)["second-form"] == 1
 
-    def test_sessions_in_a_ring_are_told_once(self, tmp_path: Path) -> None:
+    def test_sessions_in_a_cycle_are_read_once(self, tmp_path: Path) -> None:
         rows = self.rows()
         rows["session"] = [(SES, KID, "", "A", None, T), (KID, SES, "", "B", None, T)]
         source = database(tmp_path, SCHEMA, rows)
@@ -283,7 +281,7 @@ class TestDatabase:
         _, events = told(READER, source)
         assert [pair[1] for pair in brief(events) if pair[0] == "user"] == ["ask", "kid"]
 
-    def test_a_million_parts_are_not_needed_to_be_quick(self, tmp_path: Path) -> None:
+    def test_many_parts_are_read_in_linear_time(self, tmp_path: Path) -> None:
         """No index on the parts: they are still walked once, beside their messages."""
         count = 3000
         rows = {
@@ -300,8 +298,8 @@ class TestDatabase:
         ]
 
 
-class TestTalk:
-    def test_what_was_put_in_is_internal(self) -> None:
+class TestMessages:
+    def test_injected_parts_are_internal(self) -> None:
         _, events = read(
             exported(
                 bundle(
@@ -316,12 +314,12 @@ class TestTalk:
         ]
         assert said == [("a", "public"), ("b", "internal"), ("c", "public"), ("d", "internal")]
 
-    def test_what_the_client_said_in_the_models_place(self) -> None:
+    def test_synthetic_text_of_the_model_is_a_client_message(self) -> None:
         _, events = answered(text("stopped", synthetic=True), text("hello"))
         assert notes_of(events, "client_message")[0]["text"] == "stopped"
         assert brief(events)[-1] == ("assistant", "hello")
 
-    def test_tokens_of_steps_count_once(self) -> None:
+    def test_tokens_of_steps_are_counted_once(self) -> None:
         counts = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 3, "write": 4}}
         _, events = answered(
             text("a"), part("step-finish", tokens=counts), text("b"), tokens=counts
@@ -348,19 +346,19 @@ class TestTalk:
             ({"input": 1, "output": 50.0, "reasoning": -1}, "openai", 50),
         ],
     )
-    def test_reasoning_is_a_part_of_the_output(
+    def test_output_tokens_include_reasoning(
         self, counts: dict[str, Any], provider: str, output: int
     ) -> None:
         _, events = answered(text("a"), tokens=counts, providerID=provider)
         assert events[-1]["usage"]["output_tokens"] == output
 
-    def test_usage_without_words_is_kept(self) -> None:
+    def test_usage_without_a_message_is_annotated(self) -> None:
         _, events = answered(tokens={"input": 3, "output": 0})
         assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 0}
         assert notes_of(events, "usage")
 
     @pytest.mark.parametrize("status", ["pending", "running", "streaming", None])
-    def test_a_call_that_never_ended_has_no_result(self, status: str | None) -> None:
+    def test_an_unfinished_call_has_no_result(self, status: str | None) -> None:
         _, events = answered(
             part("tool", callID="c", tool="bash", state={"status": status, "input": {"a": 1}})
         )
@@ -370,7 +368,7 @@ class TestTalk:
         _, events = answered(tool(output=""))
         assert ("tool", "") in brief(events)
 
-    def test_a_call_with_the_id_of_an_open_one_is_told(self) -> None:
+    def test_a_call_with_a_repeated_id_is_exported(self) -> None:
         open_one = part("tool", callID="c", tool="bash", state={"status": "running", "input": {}})
         _, events = answered(open_one, tool(call="c", output="later"))
         calls = [
@@ -381,7 +379,7 @@ class TestTalk:
         assert calls == ["c", "c"]
         assert ("tool", "later") in brief(events)
 
-    def test_facts_stand_beside_the_output_and_bulk_is_noted(self) -> None:
+    def test_small_facts_are_included_and_bulk_is_noted(self) -> None:
         metadata = {"exit": 1, "diff": "x" * 999, "truncated": False, "files": [1]}
         record, events = answered(
             tool(title="t", metadata=metadata, time={"start": 5, "end": 9, "compacted": 10})
@@ -412,7 +410,7 @@ class TestTalk:
         ]
         assert codes(record)["response-headers"] == 1
 
-    def test_the_secret_of_a_share_is_nowhere(self) -> None:
+    def test_the_secret_of_a_share_is_omitted(self) -> None:
         record, events = read(
             exported(
                 bundle(user(), text("hi")), share={"url": "https://u.test", "secret": "s3cret"}
@@ -421,7 +419,7 @@ class TestTalk:
         assert "s3cret" not in json.dumps([event["content"] for event in events])
         assert codes(record)["share-secret"] == 1
 
-    def test_settings_are_told_when_they_change(self) -> None:
+    def test_settings_are_annotated_when_they_change(self) -> None:
         messages = [
             bundle(user(f"m{n}", agent=agent), text("x"))
             for n, agent in enumerate(("plan", "plan", "build"))
@@ -429,7 +427,7 @@ class TestTalk:
         _, events = read(exported(*messages))
         assert [item["agent"] for item in notes_of(events, "settings")] == ["plan", "build"]
 
-    def test_several_providers_are_none(self) -> None:
+    def test_several_providers_give_no_provider(self) -> None:
         record, _ = read(exported(bundle(model("a")), bundle(model("b", providerID="anthropic"))))
         assert "provider" not in record.conversation
 
@@ -453,13 +451,13 @@ class TestSubagents:
         assert notes_of(events, "subagent") == []
         assert codes(record)["subagent"] == 1
 
-    def test_a_session_that_is_not_there_is_a_reference(self) -> None:
+    def test_a_missing_session_is_a_reference(self) -> None:
         _, events = answered(tool("task", metadata={"sessionID": "ses_far"}))
         assert notes_of(events, "subagent") == [
             {"kind": "subagent", "session_id": "ses_far", "reference": "ses_far"}
         ]
 
-    def test_a_task_that_goes_on_is_told_once(self, tmp_path: Path) -> None:
+    def test_a_continued_task_is_read_once(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         again = tool("task", "c2", metadata={"sessionId": KID})
         write(tmp_path, "part/m2/p2.json", again)
@@ -467,14 +465,14 @@ class TestSubagents:
         assert ["reference" in item for item in notes_of(events, "subagent")] == [False, True]
         assert brief(events).count(("assistant", "nothing")) == 1
 
-    def test_one_that_no_call_names_stands_at_the_end(self, tmp_path: Path) -> None:
+    def test_a_subagent_without_a_call_is_at_the_end(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, "part/m2/p1.json", text("done", message="m2"))
         _, events = told(READER, Source.of(own))
         assert events[-1]["type"] == "span_end"
         assert ("assistant", "nothing") in brief(events)
 
-    def test_many_levels_end(self, tmp_path: Path) -> None:
+    def test_nesting_is_limited(self, tmp_path: Path) -> None:
         names = [f"ses_{n:02}" for n in range(40)]
         rows = {
             "session": [
@@ -491,7 +489,7 @@ class TestSubagents:
         assert "reference" in notes_of(events, "subagent")[-1]
 
 
-class TestTakenBack:
+class TestReverts:
     def revert(self, value: Any, **options: Any) -> list[Any]:
         first = bundle(user("m1"), text("kept"))
         second = bundle(model("m2"), text("half"), text("left"))
@@ -509,7 +507,7 @@ class TestTakenBack:
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5])
-def test_no_value_is_too_odd(odd: Any) -> None:
+def test_odd_values_do_not_fail(odd: Any) -> None:
     fields = (
         "time",
         "tokens",
@@ -581,7 +579,7 @@ def test_no_value_is_too_odd(odd: Any) -> None:
         {"info": {"id": "x"}, "messages": []},
     ],
 )
-def test_what_is_not_ours(value: Any) -> None:
+def test_other_formats_are_not_claimed(value: Any) -> None:
     assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
 
@@ -613,7 +611,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
         assert [item["type"] for item in events].count("tool_result") == 1
 
 
-def test_a_run_tells_only_what_the_model_says() -> None:
+def test_events_of_a_run_are_from_the_model() -> None:
     part = {
         "id": "prt_1",
         "sessionID": "ses_1",

@@ -68,14 +68,14 @@ def told(path: Path, **options: Any) -> tuple[Record, list[Event]]:
     return record, list(record.events)
 
 
-class TestThoughts:
-    def test_a_copy_in_tags_is_not_a_second_thought(self) -> None:
+class TestReasoning:
+    def test_a_copy_of_the_reasoning_in_tags_is_not_repeated(self) -> None:
         _, events = read(
             lines(action(thought="<think>Hm.\n</think>\n\nI look.", reasoning_content="Hm.\n"))
         )
         assert brief(events)[:2] == [("assistant_thought", "Hm.\n"), ("assistant", "I look.")]
 
-    def test_tags_that_say_more_are(self) -> None:
+    def test_other_text_in_tags_is_reasoning(self) -> None:
         _, events = read(
             lines(action(thought="<think>Ho.</think>I look.", reasoning_content="Hm."))
         )
@@ -85,11 +85,11 @@ class TestThoughts:
             ("assistant", "I look."),
         ]
 
-    def test_tags_that_never_close_are_words(self) -> None:
+    def test_unclosed_tags_are_text(self) -> None:
         _, events = read(lines(action(thought="<think>Hm.")))
         assert brief(events)[0] == ("assistant", "<think>Hm.")
 
-    def test_details_of_a_router(self) -> None:
+    def test_reasoning_details_of_a_router(self) -> None:
         details = [
             {"type": "reasoning.text", "text": "Hm."},
             {"type": "reasoning.encrypted", "data": "x"},
@@ -100,7 +100,7 @@ class TestThoughts:
 
 
 class TestCalls:
-    def test_words_that_parallel_calls_repeat_are_told_once(self) -> None:
+    def test_text_repeated_by_parallel_calls_is_exported_once(self) -> None:
         _, events = read(lines(action("c1", "I look."), action("c2", "I look.")))
         assert [item[0] for item in brief(events)] == [
             "assistant",
@@ -110,18 +110,18 @@ class TestCalls:
             "tool",
         ]
 
-    def test_the_action_stands_in_where_the_call_is_not_kept(self) -> None:
+    def test_arguments_come_from_the_action_without_a_call(self) -> None:
         _, events = read(
             lines(action(tool_call=None, action={"command": "pwd", "kind": "TerminalAction"}))
         )
         assert events[0]["content"]["data"]["arguments"] == {"command": "pwd"}
 
-    def test_arguments_that_are_no_json_stay_text(self) -> None:
+    def test_arguments_that_are_not_json_stay_text(self) -> None:
         call = {"id": "c1", "name": "terminal", "arguments": "{oops"}
         _, events = read(lines(action(tool_call=call)))
         assert events[0]["content"]["data"]["arguments"] == {"raw": "{oops"}
 
-    def test_calls_of_a_model_that_writes_them_into_its_words_stay_words(self) -> None:
+    def test_calls_in_the_text_of_a_message_stay_text(self) -> None:
         """Of models without function calls OpenHands keeps `<function=...>` in the message; no call
         is invented."""
         words = "I look.\n<function=terminal>\n<parameter=command>ls</parameter>\n</function>"
@@ -129,7 +129,7 @@ class TestCalls:
         _, events = read(lines(said))
         assert brief(events) == [("assistant", words)]
 
-    def test_an_orphan_tells_its_command(self) -> None:
+    def test_an_observation_without_a_call_includes_its_command(self) -> None:
         seen = {"content": text("x"), "command": "ls", "kind": "TerminalObservation"}
         _, events = read(
             lines(event("ObservationEvent", "environment", tool_call_id="gone", observation=seen))
@@ -141,7 +141,7 @@ class TestCalls:
         ]
         assert events[2]["content"]["data"]["command"] == "ls"
 
-    def test_older_observations_have_other_names(self) -> None:
+    def test_older_observations_have_other_field_names(self) -> None:
         for seen, output in (
             ({"output": "a"}, "a"),
             ({"message": "b"}, "b"),
@@ -152,7 +152,7 @@ class TestCalls:
             )
             assert brief(events)[1] == ("tool", output)
 
-    def test_a_call_behind_acp_is_told_once_and_answered_at_its_end(self) -> None:
+    def test_an_acp_call_is_exported_once(self) -> None:
         call = {
             "tool_call_id": "a1",
             "title": "Run ls",
@@ -179,7 +179,7 @@ def a_run(name: str, *history: Any, **fields: Any) -> dict[str, Any]:
 class TestRuns:
     """The output.jsonl of a benchmark."""
 
-    def test_each_line_is_a_conversation_of_its_own(self) -> None:
+    def test_each_line_is_a_conversation(self) -> None:
         data = lines(a_run("a", action("c1")), a_run("b", instruction="Try.", error="no runtime"))
         source = Source("output.jsonl", data=data)
         assert detect_format(source) == "openhands"
@@ -191,12 +191,12 @@ class TestRuns:
         ]
         assert READER.find_owner(source, "/2", a_run("b")) == "b"
 
-    def test_a_run_that_broke_off_before_its_first_event_tells_its_task(self) -> None:
+    def test_a_run_without_events_has_its_task(self) -> None:
         _, events = read(lines(a_run("a", instruction="Try.", error="no runtime")))
         assert brief(events)[0] == ("user", "Try.")
         assert events[1]["content"]["data"] == {"kind": "outcome", "error": "no runtime"}
 
-    def test_a_task_that_no_event_says_is_told_first(self) -> None:
+    def test_a_task_that_is_not_in_the_events_comes_first(self) -> None:
         said = event(
             "MessageEvent", "user", llm_message={"role": "user", "content": text("Go on.")}
         )
@@ -210,12 +210,12 @@ class TestRuns:
         assert [item.id for item in READER.list_conversations(source)] == ["a", "a#2"]
 
     @pytest.mark.parametrize("history", [[1], [None], [[]], [[3, None]], ["x"], [{"role": "user"}]])
-    def test_a_history_of_something_else_is_not_ours(self, history: list[Any]) -> None:
+    def test_other_histories_are_not_claimed(self, history: list[Any]) -> None:
         assert not READER.sniff(Source("x.jsonl", data=lines(a_run("a", *history))))
 
 
 class TestLayouts:
-    def test_a_long_folder_stands_in_order_of_numbers(self, tmp_path: Path) -> None:
+    def test_files_are_sorted_by_number(self, tmp_path: Path) -> None:
         (tmp_path / "events").mkdir()
         for number in (99999, 100000):
             said = event(
@@ -225,7 +225,7 @@ class TestLayouts:
         assert [item[1] for item in brief(told(tmp_path)[1])] == ["99999", "100000"]
         assert [item[1] for item in brief(told(tmp_path / "events")[1])] == ["99999", "100000"]
 
-    def test_the_last_event_may_be_cut(self, tmp_path: Path) -> None:
+    def test_the_last_event_may_be_incomplete(self, tmp_path: Path) -> None:
         said = event("MessageEvent", "user", llm_message={"role": "user", "content": text("hi")})
         (tmp_path / "event-00000-a.json").write_text(json.dumps(said))
         (tmp_path / "event-00001-b.json").write_text(json.dumps(said)[:40])
@@ -257,7 +257,7 @@ class TestLayouts:
         (tmp_path / "base_state.json").write_text("[]")
         assert not READER.sniff(Source.of_folder(tmp_path))
 
-    def test_the_state_gives_a_peek(self) -> None:
+    def test_peek_reads_the_state(self) -> None:
         state = json.loads((GOLDEN / "state_alone" / "input.json").read_text())
         assert READER.peek([state, 3]) == {"id": state["id"], "cwd": "/repo"}
 
@@ -284,27 +284,27 @@ class TestBranches:
             if item[0] == "user"
         ]
 
-    def test_what_does_not_lead_to_the_leaf_is_left(self) -> None:
+    def test_events_that_do_not_lead_to_the_leaf_are_abandoned(self) -> None:
         assert self.made("c", ("a", None), ("b", "a"), ("c", "a")) == ["a", "c"]
 
-    def test_a_leaf_that_is_older_than_the_events_leaves_nothing(self) -> None:
+    def test_a_leaf_before_the_last_events_abandons_nothing(self) -> None:
         assert self.made("a", ("a", None), ("b", "a"), ("c", "b")) == ["a", "b", "c"]
 
-    def test_without_links_all_is_told(self) -> None:
+    def test_without_parents_nothing_is_abandoned(self) -> None:
         assert self.made("b", ("a", None), ("b", None), ("c", None)) == ["a", "b", "c"]
 
-    def test_links_in_a_circle_end(self) -> None:
+    def test_cycles_of_parents_end(self) -> None:
         assert self.made(None, ("a", "b"), ("b", "a")) == ["a", "b"]
 
 
-class TestSpending:
-    def test_an_answer_counts_once_and_the_rest_stands_at_the_end(self) -> None:
+class TestUsage:
+    def test_usage_is_counted_once_with_the_rest_at_the_end(self) -> None:
         _, events = told(GOLDEN / "folder" / "input")
         spent = [item["usage"]["input_tokens"] for item in events if "usage" in item]
         assert spent == [1000, 1200, 300]
 
 
-def test_nobody_else_claims_these(tmp_path: Path) -> None:
+def test_no_other_reader_claims_these(tmp_path: Path) -> None:
     for path in sorted(GOLDEN.glob("*/input.*")):
         assert detect_format(Source.of(path)) == "openhands"
     for path in sorted(GOLDEN.glob("*/input/**/*.json")):
@@ -322,12 +322,12 @@ def test_nobody_else_claims_these(tmp_path: Path) -> None:
         [],
     ],
 )
-def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
+def test_similar_documents_are_not_claimed(value: Any) -> None:
     assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
 
 @pytest.mark.parametrize("case", ["version_0", "state_alone", "version_0_subagents_referred"])
-def test_no_odd_value_is_an_accident(case: str) -> None:
+def test_odd_values_do_not_fail(case: str) -> None:
     document = json.loads((GOLDEN / case / "input.json").read_text())
     for value in bent(document):
         source = Source("x", data=json.dumps(value).encode())
@@ -335,7 +335,7 @@ def test_no_odd_value_is_an_accident(case: str) -> None:
             READER.read(source, Draft(branches="all"))
 
 
-def test_no_odd_value_in_a_stream_is_an_accident() -> None:
+def test_odd_values_in_a_stream_do_not_fail() -> None:
     stream = [
         json.loads(line) for line in (GOLDEN / "events" / "input.jsonl").read_text().splitlines()
     ]
@@ -348,7 +348,7 @@ def test_no_odd_value_in_a_stream_is_an_accident() -> None:
                 READER.read(source, Draft())
 
 
-def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
+def test_all_text_of_real_files_is_included(corpus: Path) -> None:
     files = sorted((corpus / "openhands").iterdir())
     assert files
     for path in files:

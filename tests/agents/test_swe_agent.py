@@ -58,7 +58,7 @@ class TestHistory:
             ("tool", "a.txt"),
         ]
 
-    def test_a_demonstration_never_happened(self) -> None:
+    def test_a_demonstration_is_not_part_of_the_run(self) -> None:
         demo = [
             said("assistant", "ls", action="ls", is_demo=True),
             said("user", "a.txt", is_demo=True),
@@ -78,19 +78,19 @@ class TestHistory:
             "public",
         ]
 
-    def test_the_last_command_has_its_output_in_the_step(self) -> None:
+    def test_the_output_of_the_last_command_is_in_the_step(self) -> None:
         answer = said("assistant", "submit", action="submit")
         _, events = read(
             run([said("user", "Do it."), answer], [step("submit", "+patch", "submit")])
         )
         assert brief(events)[-1] == ("tool", "+patch")
 
-    def test_a_step_that_is_not_in_the_history_is_told_where_it_was(self) -> None:
+    def test_a_step_that_is_not_in_the_history_keeps_its_position(self) -> None:
         steps = [step("", "", "Hm."), step("ls", "a.txt", "ls")]
         _, events = read(run([said("user", "Do it."), said("assistant", "ls", action="ls")], steps))
         assert [item[1] for item in brief(events)][:3] == ["Do it.", "Hm.", "ls"]
 
-    def test_output_that_was_cut_for_the_model_is_noted(self) -> None:
+    def test_output_that_was_shortened_for_the_model_is_noted(self) -> None:
         answer = said("assistant", "ls", action="ls")
         record, _ = read(run([answer, said("user", "(cut)")], [step("ls", "a long list", "ls")]))
         assert "unshown-output" in {note.code for note in record.notes}
@@ -99,7 +99,7 @@ class TestHistory:
         record, _ = read(run([said("oracle", "x"), said("user", "y"), 5]))
         assert {note.code for note in record.notes} == {"unknown-role", "unknown-record"}
 
-    def test_what_the_runtime_says_later_is_internal(self) -> None:
+    def test_later_messages_of_the_runtime_are_internal(self) -> None:
         history = [
             said("user", "Do it."),
             said("assistant", "Hm."),
@@ -120,20 +120,20 @@ class TestMini:
             _, events = read(document)
             assert [event["type"] for event in events].count("tool_use") == calls
 
-    def test_a_rejected_answer_is_told_before_the_reminder(self) -> None:
+    def test_a_rejected_response_precedes_the_reminder(self) -> None:
         extra = {"interrupt_type": "FormatError", "model_response": "I am done."}
         messages = [{"role": "user", "content": "Use a command.", "extra": extra}]
         _, events = read({"trajectory_format": "mini-swe-agent-1.1", "messages": messages})
         assert [item[0] for item in brief(events)] == ["assistant", "annotation", "user"]
 
-    def test_the_end_is_told_once(self) -> None:
+    def test_the_end_is_exported_once(self) -> None:
         extra = {"exit_status": "Submitted", "submission": "+p"}
         messages = [{"role": "exit", "content": "+p", "extra": extra}]
         info = {"exit_status": "Submitted", "submission": "+p", "mini_version": "2.0"}
         _, events = read({"messages": messages, "info": info})
         assert [event["content"]["data"]["kind"] for event in events] == ["context", "outcome"]
 
-    def test_the_end_of_another_kind_is_told(self) -> None:
+    def test_a_different_end_is_annotated(self) -> None:
         messages = [
             {"role": "exit", "content": "Too dear.", "extra": {"exit_status": "LimitsExceeded"}}
         ]
@@ -146,7 +146,7 @@ class TestMini:
 
 
 class TestYaml:
-    def test_it_says_where_it_is_broken(self) -> None:
+    def test_errors_name_the_position(self) -> None:
         source = Source("demo.yaml", data=b"history:\n  - role: user\n    content: [\n")
         assert READER.sniff(source)
         with pytest.raises(InputError) as caught:
@@ -159,11 +159,11 @@ class TestYaml:
     def test_other_texts_are_not_claimed(self, text: str) -> None:
         assert not READER.sniff(Source("x", data=text.encode()))
 
-    def test_a_long_gap_costs_no_time(self) -> None:
+    def test_many_blank_lines_take_linear_time(self) -> None:
         assert not READER.sniff(Source("x", data=b"history:" + b"\n" * 60_000))
 
 
-def test_nobody_else_claims_these() -> None:
+def test_no_other_reader_claims_these() -> None:
     files = sorted(GOLDEN.glob("*/input.*"))
     assert len(files) > 8
     for path in files:
@@ -181,21 +181,21 @@ def test_nobody_else_claims_these() -> None:
         {"history": [], "trajectory": []},
     ],
 )
-def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
+def test_similar_documents_are_not_claimed(value: Any) -> None:
     assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
 
 @pytest.mark.parametrize(
     "path", sorted(GOLDEN.glob("*/input.traj*")), ids=lambda path: path.parts[-2]
 )
-def test_no_odd_value_is_an_accident(path: Path) -> None:
+def test_odd_values_do_not_fail(path: Path) -> None:
     for value in bent(json.loads(path.read_text())):
         source = Source("x", data=json.dumps(value).encode())
         if READER.sniff(source):
             READER.read(source, Draft(branches="all"))
 
 
-def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
+def test_all_text_of_real_files_is_included(corpus: Path) -> None:
     files = sorted((corpus / "swe_agent").iterdir())
     assert files
     for path in files:

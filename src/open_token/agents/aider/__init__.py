@@ -1,4 +1,4 @@
-"""Aider: the chat history it keeps in Markdown beside the code, many sessions in one file."""
+"""Aider: the chat history that it writes in Markdown, with many sessions in one file."""
 
 from open_token.formats.definition import Agent
 
@@ -6,8 +6,11 @@ AGENT = Agent(
     name="aider",
     title="Aider",
     checked="histories of 0.47 to 0.57",
-    includes="Prompts and commands, answers with their edits as text, what aider itself said, token counts where they are exact; each session is a conversation.",
-    omits="Nothing of the file; its times are local ones and stay as they are written.",
+    includes=(
+        "prompts and commands, responses with their edits as text, messages of aider itself, exact "
+        "token counts; each session is a conversation"
+    ),
+    omits="nothing; times are local times without a time zone and stay text",
     holds_several=True,
     signatures=(b"# aider chat started at",),
     places=(
@@ -17,5 +20,5 @@ AGENT = Agent(
         "*/.aider.chat.history.md",
         "*/*/.aider.chat.history.md",
     ),
-    block_separator="^# aider chat started at \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[ \\t]*\\r?$",
+    block_separator=(r"^# aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[ \t]*\r?$"),
 )

@@ -1,4 +1,4 @@
-"""Detect the chat history of aider."""
+"""Recognize the chat history of aider."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""One session of aider told block by block."""
+"""Read one session of aider, written in Markdown."""
 
 import hashlib
 import re
@@ -12,181 +12,196 @@ from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Usage
 
 _HEADER = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?(?:\n|$)")
-_MODE = re.compile(r"(-\*-[^\n]*-\*-)[ \t]*\r?\n")
-"""A line for an editor at the head of the file."""
+_EDITOR_LINE = re.compile(r"(-\*-[^\n]*-\*-)[ \t]*\r?\n")
+"""A mode line for an editor at the head of the file."""
 _MODEL = re.compile(r"^(?:Main model|Models?): (\S+?),?(?: with |$)", re.MULTILINE)
 _VERSION = re.compile(r"^Aider v(\S+)", re.MULTILINE)
 _TOKENS = re.compile(r"^Tokens: ([\d.,]+k?) sent, (?:.*? )?([\d.,]+k?) received", re.MULTILINE)
 _CACHE = re.compile(r"^Tokens: .*cache (?:hit|write)", re.MULTILINE)
-_EXACT = re.compile(r"\d{1,3}(?:,\d{3})*|\d+")
-_LINT = re.compile(r"# Fix any (?:linting )?errors below, if possible\.")
+_EXACT_COUNT = re.compile(r"\d{1,3}(?:,\d{3})*|\d+")
+_LINT_PROMPT = re.compile(r"# Fix any (?:linting )?errors below, if possible\.")
+
+_PROMPT_MARK = "####"
+_NOTICE_MARK = ">"
+_LINE_END = "  "
+"""Prompts and notices end with two spaces on each line, a line break in Markdown."""
 
 
-class Voice(Enum):
-    """Who speaks in a block."""
+class Speaker(Enum):
+    """Who wrote a block."""
 
-    PERSON = "person"
+    USER = "user"
     MODEL = "model"
     AIDER = "aider"
 
 
 class Block(NamedTuple):
-    """What one of them said."""
+    """Consecutive lines of one speaker."""
 
-    voice: Voice
+    speaker: Speaker
     text: str
 
 
-class Session:
-    """Tells a session. Its time is local, with no zone, so that no event has one."""
+class SessionReader:
+    """Reads a session; its time is local, without a time zone, so no event has a time."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._client = draft.get_actor("system", "aider")
         self._providers = ProviderTracker()
         self._model: str | None = None
-        self._answer: Event | None = None
-        """The last answer, until its tokens are told."""
+        self._response: Event | None = None
+        """The last response, until its token counts follow."""
 
-    def tell(self, text: str) -> None:
-        """Tell everything."""
+    def read(self, text: str) -> None:
+        """Read the text of the session into the draft."""
         draft = self._draft
         header = _HEADER.match(text)
-        self._frame(text, header[1] if header else None)
+        self._read_context(text, header[1] if header else None)
         start = header.end() if header else 0
-        if mode := _MODE.match(text):
-            draft.add_annotation({"kind": "notice", "text": mode[1]}, actor=self._client)
-            start = mode.end()
-        for block in blocks(text[start:]):
-            self._block(block)
+        editor_line = _EDITOR_LINE.match(text)
+        if editor_line:
+            self._annotate({"kind": "notice", "text": editor_line[1]})
+            start = editor_line.end()
+        for block in split_blocks(text[start:]):
+            if block.speaker is Speaker.USER:
+                self._read_prompt(block.text)
+            elif block.speaker is Speaker.MODEL:
+                self._read_response(block.text)
+            else:
+                self._read_notice(block.text)
         draft.conversation["source_runtime"] = "cli"
         draft.without_thoughts = "unknown"
         self._providers.set_provider(draft.conversation)
 
-    def _frame(self, text: str, began: str | None) -> None:
-        """The history names no session: its own text does."""
+    def _read_context(self, text: str, started_local: str | None) -> None:
+        # Sessions have no id: a hash of the text serves as one.
         if text:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            self._draft.conversation["id"] = (
-                f"conv_{(began or '00000000')[:10].replace('-', '')}_{digest[:8]}"
-            )
-        facts: dict[str, Any] = {"started_local": began} if began else {}
-        if found := _VERSION.search(text[:4000].replace("\n> ", "\n")):
-            facts["version"] = found[1]
+            day = (started_local or "00000000")[:10].replace("-", "")
+            self._draft.conversation["id"] = f"conv_{day}_{digest[:8]}"
+        facts: dict[str, Any] = {}
+        if started_local:
+            facts["started_local"] = started_local
+        # The version is in the first notice.
+        version = _VERSION.search(text[:4000].replace("\n> ", "\n"))
+        if version:
+            facts["version"] = version[1]
         if facts:
-            self._draft.add_annotation({"kind": "context", **facts}, actor=self._client)
+            self._annotate({"kind": "context", **facts})
 
-    def _block(self, block: Block) -> None:
-        if block.voice is Voice.PERSON:
-            self._prompt(block.text)
-        elif block.voice is Voice.MODEL:
-            self._said(block.text)
-        else:
-            self._notice(block.text)
+    def _annotate(self, data: dict[str, Any]) -> None:
+        self._draft.add_annotation(data, actor=self._client)
 
-    def _prompt(self, text: str) -> None:
-        """What was typed, commands too; what the linter found is sent back by aider in the person's
-        place."""
-        self._answer = None
-        if _LINT.match(text):
+    def _read_prompt(self, text: str) -> None:
+        self._response = None
+        if _LINT_PROMPT.match(text):
+            # Aider itself sends the output of the linter as a prompt.
             self._draft.add_message("user", text, self._client, visibility="internal")
         else:
             self._draft.add_message("user", text, self._draft.get_actor("human", "user"))
 
-    def _said(self, text: str) -> None:
+    def _read_response(self, text: str) -> None:
         provider = self._providers.add_model(None, self._model)
         actor = self._draft.get_actor("model", "assistant", provider=provider, model=self._model)
-        self._answer = self._draft.add_message("assistant", text, actor)
+        self._response = self._draft.add_message("assistant", text, actor)
 
-    def _notice(self, text: str) -> None:
-        """What aider said: its models, edits, commits, costs, questions with their answers."""
-        if found := _MODEL.search(text):
-            self._model = found[1]
-        if self._answer is not None and (usage := _usage(text)):
-            self._draft.set_usage(self._answer, usage)
-            self._answer = None
-        self._draft.add_annotation({"kind": "notice", "text": text}, actor=self._client)
+    def _read_notice(self, text: str) -> None:
+        """Read a message of aider: models, edits, commits, costs, confirmations."""
+        model = _MODEL.search(text)
+        if model:
+            self._model = model[1]
+        usage = _parse_usage(text) if self._response is not None else None
+        if self._response is not None and usage:
+            self._draft.set_usage(self._response, usage)
+            self._response = None
+        self._annotate({"kind": "notice", "text": text})
 
 
-def _usage(text: str) -> Usage | None:
-    """The counts that are exact; most are rounded to thousands, and with a cache it is not clear
-    what is counted."""
-    found = _TOKENS.search(text)
-    if not found:
+def _parse_usage(text: str) -> Usage | None:
+    """Return the token counts that are exact.
+
+    Most are rounded to thousands. With a cache it is not clear what the input includes.
+    """
+    tokens = _TOKENS.search(text)
+    if tokens is None:
         return None
-    sent, received = (
-        int(figure.replace(",", "")) if _EXACT.fullmatch(figure) else None
-        for figure in found.groups()
-    )
-    return build_usage(input_tokens=None if _CACHE.search(text) else sent, output_tokens=received)
+    sent = None if _CACHE.search(text) else _parse_count(tokens[1])
+    return build_usage(input_tokens=sent, output_tokens=_parse_count(tokens[2]))
 
 
-_PROMPT, _NOTICE = "####", ">"
+def _parse_count(text: str) -> int | None:
+    return int(text.replace(",", "")) if _EXACT_COUNT.fullmatch(text) else None
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a session, in order.
-
-    What a person typed and what aider said end with two spaces on each line, which is what tells
-    them from headings and quotes in an answer. Words of aider that have several lines are marked on
-    the first, and end on the last."""
+def split_blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a session in order."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    end = "  " if any(line.startswith(_PROMPT) and line.endswith("  ") for line in lines) else ""
-    gathered: list[str] = []
-    voice = Voice.MODEL
-    for now, line in _voiced(lines, end):
-        if now is not voice:
-            yield from _block(voice, gathered)
-            gathered, voice = [], now
-        gathered.append(line)
-    yield from _block(voice, gathered)
-
-
-def _voiced(lines: list[str], end: str) -> Iterator[tuple[Voice, str]]:
-    """Each line with who says it, without its marks; end is empty when an editor cut the spaces off
-    all of them."""
-    goes_on, before = False, "  "
-    for line in lines:
-        fresh = (
-            not before.strip()
-            or before.endswith("  ")
-            or (not end and before.startswith((_PROMPT, _NOTICE)))
-        )
-        prompt = fresh and _is_marked(line, _PROMPT, end)
-        if goes_on and not (prompt and not before):
-            yield Voice.AIDER, line.rstrip() if line.endswith("  ") else line
-            goes_on = not line.endswith("  ")
-        elif prompt:
-            goes_on = False
-            yield Voice.PERSON, _bare(line[4:])
-        elif fresh and _is_marked(line, _NOTICE, end):
-            yield Voice.AIDER, _bare(line[1:])
-        elif line.startswith("> ") and before.endswith("  "):
-            # No answer follows without a blank line: aider says something that has more lines.
-            goes_on = True
-            yield Voice.AIDER, line[2:]
-        else:
-            yield Voice.MODEL, line
-        before = line
-
-
-def _is_marked(line: str, mark: str, end: str) -> bool:
-    return (
-        line.startswith(mark)
-        and line[len(mark) : len(mark) + 1] in ("", " ")
-        and line.endswith(end)
+    # An editor may have removed the spaces at the ends of all lines.
+    has_line_ends = any(
+        line.startswith(_PROMPT_MARK) and line.endswith(_LINE_END) for line in lines
     )
+    speaker = Speaker.MODEL
+    block: list[str] = []
+    for line_speaker, line in _assign_speakers(lines, _LINE_END if has_line_ends else ""):
+        if line_speaker is not speaker:
+            yield from _build_block(speaker, block)
+            speaker = line_speaker
+            block = []
+        block.append(line)
+    yield from _build_block(speaker, block)
 
 
-def _bare(text: str) -> str:
-    """A line without the space behind its mark and the two at its end."""
-    return text.removesuffix("  ").removeprefix(" ")
+def _assign_speakers(lines: list[str], line_end: str) -> Iterator[tuple[Speaker, str]]:
+    """Yield each line with its speaker and without its markup.
+
+    The line ends distinguish prompts and notices from headings and quotes in a response. A notice
+    of several lines is marked on its first line only, and ends at the first line end.
+    """
+    is_in_notice = False
+    previous = _LINE_END
+    for line in lines:
+        can_start = (
+            not previous.strip()
+            or previous.endswith(_LINE_END)
+            or (not line_end and previous.startswith((_PROMPT_MARK, _NOTICE_MARK)))
+        )
+        is_prompt = can_start and _has_mark(line, _PROMPT_MARK, line_end)
+        if is_in_notice and not (is_prompt and not previous):
+            is_last = line.endswith(_LINE_END)
+            yield Speaker.AIDER, line.rstrip() if is_last else line
+            is_in_notice = not is_last
+        elif is_prompt:
+            is_in_notice = False
+            yield Speaker.USER, _strip_markup(line[4:])
+        elif can_start and _has_mark(line, _NOTICE_MARK, line_end):
+            yield Speaker.AIDER, _strip_markup(line[1:])
+        elif line.startswith("> ") and previous.endswith(_LINE_END):
+            # A response always follows a blank line, so this is a notice of several lines.
+            is_in_notice = True
+            yield Speaker.AIDER, line[2:]
+        else:
+            yield Speaker.MODEL, line
+        previous = line
 
 
-def _block(voice: Voice, lines: list[str]) -> Iterator[Block]:
+def _has_mark(line: str, mark: str, line_end: str) -> bool:
+    if not line.startswith(mark) or not line.endswith(line_end):
+        return False
+    return line[len(mark) : len(mark) + 1] in ("", " ")
+
+
+def _strip_markup(text: str) -> str:
+    """Remove the space after the mark and the two at the end of the line."""
+    return text.removesuffix(_LINE_END).removeprefix(" ")
+
+
+def _build_block(speaker: Speaker, lines: list[str]) -> Iterator[Block]:
     text = "\n".join(lines)
-    if voice is Voice.MODEL:
+    if speaker is Speaker.MODEL:
         text = text.strip("\n")
-        text = "" if not text.strip() else text
-    if text or (voice is Voice.PERSON and lines):
-        yield Block(voice, text)
+        if not text.strip():
+            return
+    # An empty prompt is a prompt, too.
+    if text or (speaker is Speaker.USER and lines):
+        yield Block(speaker, text)

@@ -1,13 +1,16 @@
-"""Amp: a thread as the client kept it on the disk, one JSON document each."""
+"""Amp: a thread as the client stored it on disk, one JSON document each."""
 
 from open_token.formats.definition import Agent, Skill
 
 AGENT = Agent(
     name="amp",
     title="Amp",
-    checked="described, not seen; threads that the client kept until spring 2026",
-    includes="Talk, thoughts, tool calls with their runs, commands the person ran, mentioned files, summaries, subagents, usage, links to other threads.",
-    omits="The state of the editor, progress of tools and tracked files, all only with native=full.",
+    checked="from descriptions only, no real files: threads that clients stored until spring 2026",
+    includes=(
+        "prompts, responses, reasoning, tool calls and results, commands the user ran, mentioned "
+        "files, summaries, subagents, tokens, links to other threads"
+    ),
+    omits="the state of the editor, progress of tools, tracked files",
     signatures=(b'"T-',),
     places=(
         "$AMP_DATA_DIR/threads/T-*.json",

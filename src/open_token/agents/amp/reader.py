@@ -1,8 +1,8 @@
-"""One Amp thread told message by message."""
+"""Read an Amp thread."""
 
 from typing import Any
 
-from open_token.agents.amp.detect import folder_of, tree_of
+from open_token.agents.amp.detect import get_directory, get_working_tree
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import add_answer, parse_content
 from open_token.formats.shared.fields import as_text, pick_fields
@@ -16,12 +16,24 @@ from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 Message = dict[str, Any]
-_BESIDE = {"fileMentions": "file_mentions", "discoveredGuidanceFiles": "guidance_files"}
-_USUAL_ENDS = ("end_turn", "tool_use", None)
+_CONTEXT_FIELDS = {"fileMentions": "file_mentions", "discoveredGuidanceFiles": "guidance_files"}
+"""Fields of a prompt with what Amp sent along, and the types of their blocks."""
+_NORMAL_STOPS = ("end_turn", "tool_use", None)
+_UNFINISHED_STATES = ("queued", "in-progress", "blocked-on-user")
+_FAILED_STATES = ("error", "cancelled", "rejected-by-user")
+_SHELL_FIELDS = frozenset(("output", "exitCode", "truncation", "cwd"))
 
 
-class Thread:
-    """Tells a thread."""
+def read(source: Source, draft: Draft) -> None:
+    """Read the thread into the draft."""
+    threads = [value for _, value in source.records() if isinstance(value, dict)]
+    for number in range(2, len(threads) + 1):
+        draft.note_omission("skipped-record", f"record {number}", "record after the thread")
+    _ThreadReader(threads[0] if threads else {}, draft).read()
+
+
+class _ThreadReader:
+    """Reads a thread."""
 
     def __init__(self, thread: dict[str, Any], draft: Draft) -> None:
         self._thread = thread
@@ -30,376 +42,371 @@ class Thread:
         self._providers = ProviderTracker()
         self._main = InlineAgent()
         self._spans = InlineSubagents(draft)
-        self._asked: dict[str, str] = {}
-        """What calls ask for in words, by their keys: the reason of a subagent."""
-        self._ledger = _ledger(thread.get("usageLedger"))
+        self._descriptions: dict[str, str] = {}
+        """The description or prompt of calls, by their keys: why a subagent was started."""
+        self._ledger = _index_ledger(thread.get("usageLedger"))
 
-    def read(self, cwd: str | None, tree: dict[str, Any]) -> None:
-        """Tell everything."""
-        self._frame(cwd, tree)
-        for number, message in enumerate(_list(self._thread.get("messages"))):
-            self._tell(message, f"message {number}")
-        for number, entry in enumerate(_list(self._thread.get("queuedMessages"))):
-            self._queued(entry, f"queued message {number}")
+    def read(self) -> None:
+        """Read all messages, and those that were queued."""
+        self._read_context()
+        for number, message in enumerate(_to_list(self._thread.get("messages"))):
+            self._read_message(message, f"message {number}")
+        for number, entry in enumerate(_to_list(self._thread.get("queuedMessages"))):
+            self._read_queued_message(entry, f"queued message {number}")
         self._spans.finish()
         self._providers.set_provider(self._draft.conversation)
 
-    def _frame(self, cwd: str | None, tree: dict[str, Any]) -> None:
-        """What the thread is, where it runs, and which threads it is tied to."""
-        thread, conversation = self._thread, self._draft.conversation
-        if name := as_text(thread.get("id")):
-            conversation["id"] = name
-        if title := as_text(thread.get("title")):
+    def _read_context(self) -> None:
+        """Read what the thread is, where it runs, and which threads it is related to."""
+        thread = self._thread
+        conversation = self._draft.conversation
+        thread_id = as_text(thread.get("id"))
+        if thread_id:
+            conversation["id"] = thread_id
+        title = as_text(thread.get("title"))
+        if title:
             conversation["title"] = title
-        if created := from_epoch(thread.get("created"), 0.001):
-            conversation["started_at"] = created
-        platform = _inside(thread, "env", "initial", "platform")
-        client = as_text(_inside(platform, "client"))
-        conversation["source_runtime"] = (
-            "cli" if client is None or "cli" in client.lower() else "ide"
-        )
+        started_at = from_epoch(thread.get("created"), 0.001)
+        if started_at:
+            conversation["started_at"] = started_at
+        platform = _get_inner(thread, "env", "initial", "platform")
+        client = as_text(_get_inner(platform, "client"))
+        is_cli = client is None or "cli" in client.lower()
+        conversation["source_runtime"] = "cli" if is_cli else "ide"
+        tree = get_working_tree(thread)
         repository = tree.get("repository")
         facts = {
-            "cwd": cwd,
-            "repository": as_text(_inside(repository, "url")),
-            "git_branch": as_text(_inside(repository, "ref")),
-            "head_commit": as_text(_inside(repository, "sha")),
+            "cwd": get_directory(tree),
+            "repository": as_text(_get_inner(repository, "url")),
+            "git_branch": as_text(_get_inner(repository, "ref")),
+            "head_commit": as_text(_get_inner(repository, "sha")),
             "client": client,
-            "version": as_text(_inside(platform, "clientVersion")),
+            "version": as_text(_get_inner(platform, "clientVersion")),
             "agent_mode": as_text(thread.get("agentMode")),
             "relationships": thread.get("relationships") or None,
         }
-        if data := pick_fields(facts, *facts):
-            self._draft.add_annotation({"kind": "context", **data}, actor=self._client, ts=created)
+        data = pick_fields(facts, *facts)
+        if data:
+            self._draft.add_annotation(
+                {"kind": "context", **data}, actor=self._client, ts=started_at
+            )
 
-    def _tell(self, message: Any, place: str) -> None:
+    def _read_message(self, message: Any, position: str) -> None:
         if type(message) is not dict:
-            self._draft.note_omission("skipped-record", place, "a message that is no object")
+            self._draft.note_omission("skipped-record", position, "message that is not an object")
             return
-        agent = self._agent_of(message)
+        agent = self._find_agent(message)
         agent.records += 1
-        role = message.get("role")
         if agent.muted:
             return
+        role = message.get("role")
         if role == "user":
-            self._user(message, agent, place)
+            self._read_user_message(message, agent, position)
         elif role == "assistant":
-            self._assistant(message, agent, place)
+            self._read_response(message, agent, position)
         elif role == "info":
-            self._info(message, agent, place)
+            self._read_info(message, agent)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
+            self._draft.note_omission("unknown-role", position, f"role {format_kind(role)}")
 
-    def _agent_of(self, message: Message) -> InlineAgent:
-        """Messages of a subagent name the call that it serves; its span opens with the first of
-        them."""
+    def _find_agent(self, message: Message) -> InlineAgent:
+        """Return the agent of a message; start the span of a subagent with its first message."""
         call = as_text(message.get("parentToolUseId")) or as_text(message.get("parentToolUseID"))
+        # Messages of a subagent are in the list of its parent and name its call.
         if call is None:
             return self._main
         agent = self._spans.find(call)
         if agent is None:
             agent = InlineAgent(name="subagent", instance=call, call=call)
-            reason = self._asked.get(call)
-            about = {"spawn_reason": reason} if reason else {}
-            self._spans.start(agent, about, self._speaker(self._main), _ts_of(message), self._main)
+            data = {}
+            if call in self._descriptions:
+                data["spawn_reason"] = self._descriptions[call]
+            actor = self._get_model_actor(self._main)
+            self._spans.start(agent, data, actor, _get_time(message), self._main)
         return agent
 
-    def _speaker(self, agent: InlineAgent, model: str | None = None) -> str:
+    def _get_model_actor(self, agent: InlineAgent, model: str | None = None) -> str:
         if not agent.actor or (model and model != agent.model):
             agent.model = model or agent.model
-            provider = self._providers.add_model(None, agent.model)
             agent.actor = self._draft.get_actor(
                 "model",
                 agent.name,
-                provider=provider,
+                provider=self._providers.add_model(None, agent.model),
                 model=agent.model,
                 instance_id=agent.instance,
             )
         return agent.actor
 
-    def _user(self, message: Message, agent: InlineAgent, place: str) -> None:
-        """What was typed, and in the same list the results of the calls before."""
-        ts = _ts_of(message)
-        said: list[Any] = []
-        for block in _blocks(message.get("content")):
-            if _kind(block) == "tool_result":
-                self._say(said, agent, ts)
-                said = []
-                self._result(block, agent, ts, place)
+    def _read_user_message(self, message: Message, agent: InlineAgent, position: str) -> None:
+        """Read typed text, tool results, and the context that Amp sent along."""
+        ts = _get_time(message)
+        prompt: list[Any] = []
+        for block in _to_blocks(message.get("content")):
+            if _get_kind(block) == "tool_result":
+                self._add_prompt(prompt, agent, ts)
+                prompt = []
+                self._read_result(block, agent, ts, position)
             else:
-                said.append(_with_media(block))
-        self._say(said, agent, ts)
-        for key, name in _BESIDE.items():
-            if given := message.get(key):
-                block = {"type": name, "content": given}
-                self._draft.add_message(
-                    "user", [block], self._client, ts=ts, visibility="internal", span=agent.span
-                )
+                prompt.append(_convert_media(block))
+        self._add_prompt(prompt, agent, ts)
+        # The model sees these files with the prompt.
+        for field, kind in _CONTEXT_FIELDS.items():
+            if message.get(field):
+                self._add_injected([{"type": kind, "content": message[field]}], agent, ts)
         if message.get("userState"):
-            self._draft.note_omission("bookkeeping", place, "the state of the editor")
+            self._draft.note_omission("bookkeeping", position, "the state of the editor")
 
-    def _say(self, blocks: list[Any], agent: InlineAgent, ts: str | None) -> None:
-        if blocks:
-            actor = (
-                self._speaker(self._main) if agent.call else self._draft.get_actor("human", "user")
-            )
-            words = parse_content(blocks)
-            self._draft.add_message(
-                "user", words, actor, ts=ts, visibility=agent.visibility, span=agent.span
-            )
-
-    def _result(
-        self, block: dict[str, Any], agent: InlineAgent, ts: str | None, place: str
-    ) -> None:
-        name = as_text(block.get("toolUseID")) or as_text(block.get("tool_use_id"))
-        run = block.get("run")
-        told = run_of(run if isinstance(run, dict) else block)
-        if told is None:
-            self._draft.note_omission("unfinished-run", place, "a tool that had not finished")
+    def _add_prompt(self, blocks: list[Any], agent: InlineAgent, ts: str | None) -> None:
+        if not blocks:
             return
-        if served := self._spans.find(name):
-            self._spans.end(served, {}, ts)
-        output, facts = told
-        self._draft.add_tool_result(name, output, ts=ts, span=agent.span, facts=facts or None)
-        if any(_inside(run, key) for key in ("progress", "trackFiles", "~debug")):
+        if agent.call:
+            actor = self._get_model_actor(self._main)
+        else:
+            actor = self._draft.get_actor("human", "user")
+        self._draft.add_message(
+            "user",
+            parse_content(blocks),
+            actor,
+            ts=ts,
+            visibility=agent.visibility,
+            span=agent.span,
+        )
+
+    def _add_injected(self, content: str | list[Any], agent: InlineAgent, ts: str | None) -> Any:
+        return self._draft.add_message(
+            "user", content, self._client, ts=ts, visibility="internal", span=agent.span
+        )
+
+    def _read_result(
+        self, block: Message, agent: InlineAgent, ts: str | None, position: str
+    ) -> None:
+        call_id = as_text(block.get("toolUseID")) or as_text(block.get("tool_use_id"))
+        run = block.get("run")
+        result = _parse_run(run if isinstance(run, dict) else block)
+        if result is None:
+            self._draft.note_omission("unfinished-run", position, "tool that had not finished")
+            return
+        subagent = self._spans.find(call_id)
+        if subagent:
+            self._spans.end(subagent, {}, ts)
+        output, facts = result
+        self._draft.add_tool_result(call_id, output, ts=ts, span=agent.span, facts=facts or None)
+        if any(_get_inner(run, key) for key in ("progress", "trackFiles", "~debug")):
             self._draft.note_omission(
-                "side-data", place, "the progress of a tool and the files it touched"
+                "side-data", position, "progress of a tool and the files it touched"
             )
 
-    def _assistant(self, message: Message, agent: InlineAgent, place: str) -> None:
+    def _read_response(self, message: Message, agent: InlineAgent, position: str) -> None:
+        # Some versions store the usage in a ledger of the thread.
         usage = message.get("usage")
-        counted = (
-            usage
-            if isinstance(usage, dict)
-            else self._ledger.get(str(message.get("messageId")), {})
-        )
-        ts = _ts_of(message) or to_utc(counted.get("timestamp"))
-        actor, spent = self._speaker(agent, as_text(counted.get("model"))), _usage(counted)
+        if not isinstance(usage, dict):
+            usage = self._ledger.get(str(message.get("messageId")), {})
+        ts = _get_time(message) or to_utc(usage.get("timestamp"))
+        actor = self._get_model_actor(agent, as_text(usage.get("model")))
         add_answer(
             self._draft,
-            [_with_media(block) for block in _blocks(message.get("content"))],
+            [_convert_media(block) for block in _to_blocks(message.get("content"))],
             actor,
             ts=ts,
             span=agent.span,
-            usage=spent,
-            group=place,
+            usage=_parse_usage(usage),
+            group=position,
             visibility=agent.visibility,
-            called=self._called,
+            called=self._add_description,
         )
-        price = counted.get("credits")
+        annotations: list[dict[str, Any]] = []
+        price = usage.get("credits")
         if type(price) in (int, float) and price:
-            self._draft.add_annotation(
-                {"kind": "cost", "credits": price}, actor=actor, ts=ts, span=agent.span
-            )
-        self._end(message.get("state"), actor, agent, ts)
+            annotations.append({"kind": "cost", "credits": price})
+        ending = _describe_ending(message.get("state"))
+        if ending:
+            annotations.append(ending)
+        for data in annotations:
+            self._draft.add_annotation(data, actor=actor, ts=ts, span=agent.span)
 
-    def _called(self, key: str, block: dict[str, Any]) -> None:
+    def _add_description(self, key: str, block: dict[str, Any]) -> None:
         given = block.get("input")
-        if words := as_text(_inside(given, "description")) or as_text(_inside(given, "prompt")):
-            self._asked[key] = words
+        text = as_text(_get_inner(given, "description")) or as_text(_get_inner(given, "prompt"))
+        if text:
+            self._descriptions[key] = text
 
-    def _end(self, state: Any, actor: str, agent: InlineAgent, ts: str | None) -> None:
-        """How an answer ended, when not as usual."""
-        how, reason = _inside(state, "type"), _inside(state, "stopReason")
-        if how == "cancelled":
-            self._draft.add_annotation({"kind": "aborted"}, actor=actor, ts=ts, span=agent.span)
-        elif how == "error":
-            self._draft.add_annotation(
-                {"kind": "api_error", "error": state}, actor=actor, ts=ts, span=agent.span
-            )
-        elif how == "streaming":
-            self._draft.add_annotation(
-                {"kind": "message_facts", "broke_off": True}, actor=actor, ts=ts, span=agent.span
-            )
-        elif reason not in _USUAL_ENDS:
-            self._draft.add_annotation(
-                {"kind": "stop", "reason": reason}, actor=actor, ts=ts, span=agent.span
-            )
-
-    def _info(self, message: Message, agent: InlineAgent, place: str) -> None:
-        """What is neither the person's nor the model's: summaries, commands run by hand."""
-        ts = _ts_of(message)
-        for block in _blocks(message.get("content")):
-            kind = _kind(block)
+    def _read_info(self, message: Message, agent: InlineAgent) -> None:
+        """Read what is neither from the user nor from the model: summaries, manual commands."""
+        ts = _get_time(message)
+        for block in _to_blocks(message.get("content")):
+            kind = _get_kind(block)
             if kind == "manual_bash_invocation":
-                self._command(block, agent, ts)
+                self._read_command(block, agent, ts)
             elif kind == "summary":
-                self._summary(block.get("summary"), agent, ts)
+                self._read_summary(block.get("summary"), agent, ts)
             else:
-                words = parse_content([_with_media(block)])
-                self._draft.add_message(
-                    "user", words, self._client, ts=ts, visibility="internal", span=agent.span
-                )
+                self._add_injected(parse_content([_convert_media(block)]), agent, ts)
 
-    def _command(self, block: dict[str, Any], agent: InlineAgent, ts: str | None) -> None:
+    def _read_command(self, block: dict[str, Any], agent: InlineAgent, ts: str | None) -> None:
         run = block.get("toolRun")
-        output, facts = run_of(run if isinstance(run, dict) else {}) or ("", {})
+        output, facts = _parse_run(run if isinstance(run, dict) else {}) or ("", {})
         given = block.get("args")
-        command = as_text(_inside(given, "cmd")) or as_text(_inside(given, "command")) or ""
-        facts |= {
-            "cwd": as_text(_inside(given, "cwd")),
-            "hidden_from_model": block.get("hidden") or None,
-        }
-        add_user_command(
-            self._draft,
-            command,
-            self._draft.get_actor("human", "user"),
-            facts,
-            ts=ts,
-            span=agent.span,
-        )
-        words = output if isinstance(output, str | list) else [output]
-        add_command_output(self._draft, words, self._client, ts=ts, span=agent.span)
+        command = as_text(_get_inner(given, "cmd")) or as_text(_get_inner(given, "command")) or ""
+        facts["cwd"] = as_text(_get_inner(given, "cwd"))
+        facts["hidden_from_model"] = block.get("hidden") or None
+        user = self._draft.get_actor("human", "user")
+        add_user_command(self._draft, command, user, facts, ts=ts, span=agent.span)
+        if not isinstance(output, str | list):
+            output = [output]
+        add_command_output(self._draft, output, self._client, ts=ts, span=agent.span)
 
-    def _summary(self, summary: Any, agent: InlineAgent, ts: str | None) -> None:
-        """The words the thread goes on with, or the thread that holds them."""
-        words = as_text(_inside(summary, "summary"))
-        about = {"kind": "compaction", **({} if words else {"thread": _inside(summary, "thread")})}
+    def _read_summary(self, summary: Any, agent: InlineAgent, ts: str | None) -> None:
+        """Read the summary that the thread continues with, or the thread that holds it."""
+        data: dict[str, Any] = {"kind": "compaction"}
         parent = None
-        if words:
-            parent = self._draft.add_message(
-                "user", words, self._client, ts=ts, visibility="internal", span=agent.span
-            )
-        self._draft.add_annotation(about, parent=parent, actor=self._client, ts=ts, span=agent.span)
+        text = as_text(_get_inner(summary, "summary"))
+        if text:
+            parent = self._add_injected(text, agent, ts)
+        else:
+            data["thread"] = _get_inner(summary, "thread")
+        self._draft.add_annotation(data, parent=parent, actor=self._client, ts=ts, span=agent.span)
 
-    def _queued(self, entry: Any, place: str) -> None:
-        """What was typed while the model worked and has not been sent yet."""
-        message = _inside(entry, "queuedMessage")
+    def _read_queued_message(self, entry: Any, position: str) -> None:
+        """Read a message that was typed while the model worked, and was not sent yet."""
+        message = _get_inner(entry, "queuedMessage")
         first = self._draft.count
-        self._tell(message if message is not None else entry, place)
+        self._read_message(message if message is not None else entry, position)
         if self._draft.count > first:
             data = {"kind": "message_facts", "queued": True}
             self._draft.add_annotation(data, actor=self._client)
 
 
-def _list(value: Any) -> list[Any]:
+def _describe_ending(state: Any) -> dict[str, Any] | None:
+    """Return the annotation of a response that did not end normally."""
+    kind = _get_inner(state, "type")
+    if kind == "cancelled":
+        return {"kind": "aborted"}
+    if kind == "error":
+        return {"kind": "api_error", "error": state}
+    # The client stopped before the response was complete.
+    if kind == "streaming":
+        return {"kind": "message_facts", "broke_off": True}
+    reason = _get_inner(state, "stopReason")
+    if reason not in _NORMAL_STOPS:
+        return {"kind": "stop", "reason": reason}
+    return None
+
+
+def _to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _blocks(content: Any) -> list[Any]:
-    return (
-        content
-        if isinstance(content, list)
-        else [{"type": "text", "text": content}]
-        if content
-        else []
-    )
+def _to_blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
-def _kind(block: Any) -> Any:
-    return block.get("type") if type(block) is dict and isinstance(block.get("type"), str) else None
+def _get_kind(block: Any) -> str | None:
+    kind = block.get("type") if type(block) is dict else None
+    return kind if isinstance(kind, str) else None
 
 
-def _inside(value: Any, *names: str) -> Any:
+def _get_inner(value: Any, *names: str) -> Any:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _ts_of(message: Message) -> str | None:
-    """Prompts say when they were sent; nothing else has a time of its own."""
-    return from_epoch(_inside(message, "meta", "sentAt"), 0.001)
+def _get_time(message: Message) -> str | None:
+    """Return when a prompt was sent; other messages have no time."""
+    return from_epoch(_get_inner(message, "meta", "sentAt"), 0.001)
 
 
-def _with_media(block: Any) -> Any:
-    """A picture as the API has it: Amp writes the names in its own way."""
-    source = _inside(block, "source")
+def _convert_media(block: Any) -> Any:
+    """Return an image with the field names of the API, which Amp writes in camel case."""
+    source = _get_inner(block, "source")
     if not isinstance(source, dict) or "mediaType" not in source:
         return block
     return {**block, "source": {**source, "media_type": source["mediaType"]}}
 
 
-def _usage(usage: dict[str, Any]) -> Usage | None:
-    """Amp's figures in the export's terms; the ledger has names of its own for the same."""
+def _parse_usage(usage: dict[str, Any]) -> Usage | None:
+    """Return the token counts of a message or of an entry of the ledger."""
     tokens = usage.get("tokens")
-    given = {**usage, **tokens} if isinstance(tokens, dict) else usage
-    names = (
-        "inputTokens",
-        "outputTokens",
-        "cacheReadInputTokens",
-        "cacheCreationInputTokens",
-        "totalInputTokens",
-    )
-    fresh, output, read, written, total = (given.get(name) for name in names)
-    fresh, output = given.get("input", fresh), given.get("output", output)
+    if isinstance(tokens, dict):
+        usage = {**usage, **tokens}
+    cache_read = usage.get("cacheReadInputTokens")
+    cache_write = usage.get("cacheCreationInputTokens")
+    # The ledger calls the first two `input` and `output`.
+    uncached = usage.get("input", usage.get("inputTokens"))
+    output = usage.get("output", usage.get("outputTokens"))
+    total = usage.get("totalInputTokens")
+    # Without a total, the input is the sum of cached and other tokens.
     if type(total) is not int:
-        parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
+        parts = [
+            count
+            for count in (uncached, cache_read, cache_write)
+            if type(count) is int and count >= 0
+        ]
         total = sum(parts) if parts else None
     return build_usage(
-        input_tokens=total, output_tokens=output, cache_read_tokens=read, cache_write_tokens=written
+        input_tokens=total,
+        output_tokens=output,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
     )
 
 
-def _ledger(ledger: Any) -> dict[str, dict[str, Any]]:
-    """What was spent, by the message it brought, for messages that do not say it themselves."""
-    found: dict[str, dict[str, Any]] = {}
-    for event in _list(_inside(ledger, "events")):
-        target = _inside(event, "toMessageId")
-        if type(target) in (int, str):
-            found[str(target)] = event
-    return found
+def _index_ledger(ledger: Any) -> dict[str, dict[str, Any]]:
+    """Return the entries of the usage ledger by the id of the message that they belong to."""
+    entries: dict[str, dict[str, Any]] = {}
+    for entry in _to_list(_get_inner(ledger, "events")):
+        message_id = _get_inner(entry, "toMessageId")
+        if type(message_id) in (int, str):
+            entries[str(message_id)] = entry
+    return entries
 
 
-_UNFINISHED = ("queued", "in-progress", "blocked-on-user")
-_SHELL = frozenset(("output", "exitCode", "truncation", "cwd"))
-
-
-def run_of(run: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-    """Output and facts; None when the run is not over and has brought nothing."""
+def _parse_run(run: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+    """Return the output of a run and facts about it; None for a run without output so far."""
     status = run.get("status")
     facts: dict[str, Any] = {}
     if isinstance(status, str) and status not in ("done", "success"):
         facts["status"] = status
-    if status in ("error", "cancelled", "rejected-by-user"):
+    if status in _FAILED_STATES:
         facts["is_error"] = True
     if status == "rejected-by-user":
         facts["rejected"] = True
-    output = _output(run, facts)
-    return (
-        None
-        if output is None and status in _UNFINISHED
-        else (output if output is not None else "", facts)
-    )
+    output = _get_output(run, facts)
+    if output is None:
+        if status in _UNFINISHED_STATES:
+            return None
+        output = ""
+    return output, facts
 
 
-def _output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
-    """The result, else why there is none, else what came before it was stopped."""
-    if (result := run.get("result")) is not None:
-        return _shell_output(result, facts)
+def _get_output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
+    """Return the result, or why there is none, or what came before the run was stopped."""
+    result = run.get("result")
+    if result is not None:
+        return _get_shell_output(result, facts)
     error = run.get("error")
+    # Errors are an object or a text.
     if isinstance(error, dict):
-        facts |= {
-            name: error[name] for name in ("code", "errorCode") if error.get(name) is not None
-        }
+        facts |= pick_fields(error, "code", "errorCode")
         error = error.get("message", error)
-    for found in (error, run.get("reason"), run.get("output"), run.get("content")):
-        if found is not None:
-            return found
+    for output in (error, run.get("reason"), run.get("output"), run.get("content")):
+        if output is not None:
+            return output
     progress = run.get("progress")
     return progress.get("output", progress) if isinstance(progress, dict) else progress
 
 
-def _shell_output(result: Any, facts: dict[str, Any]) -> Any:
-    """A command's output without its exit code, which is a fact about it."""
-    if (
-        not isinstance(result, dict)
-        or not isinstance(result.get("output"), str)
-        or not _SHELL.issuperset(result)
-    ):
+def _get_shell_output(result: Any, facts: dict[str, Any]) -> Any:
+    """Return the text of a shell result, and add its exit code to the facts."""
+    if not isinstance(result, dict) or not _SHELL_FIELDS.issuperset(result):
+        return result
+    if not isinstance(result.get("output"), str):
         return result
     if result.get("exitCode") is not None:
         facts["exit_code"] = result["exitCode"]
-    facts |= {name: result[name] for name in ("truncation", "cwd") if result.get(name)}
+    for name in ("truncation", "cwd"):
+        if result.get(name):
+            facts[name] = result[name]
     return result["output"]
-
-
-def read(source: Source, draft: Draft) -> None:
-    """Read the thread into the draft."""
-    threads = [value for _, value in source.records() if isinstance(value, dict)]
-    for number in range(1, len(threads)):
-        draft.note_omission(
-            "skipped-record", f"record {number + 1}", "what stands behind the thread"
-        )
-    thread = threads[0] if threads else {}
-    tree = tree_of(thread)
-    Thread(thread, draft).read(folder_of(tree), tree)

@@ -1,14 +1,20 @@
-"""Cline and its forks (Roo Code, Kilo Code): a task, with what the API got and the panel showed, or
-a session."""
+"""Cline and its forks Roo Code and Kilo Code: tasks of the extensions, sessions of the CLI."""
 
 from open_token.formats.definition import Agent, Skill
 
 AGENT = Agent(
     name="cline",
     title="Cline, Roo Code, Kilo Code",
-    checked="sessions of the command line 3.0.65; tasks described, not seen in full: Cline up to 3.51, with tool calls as blocks and as text",
-    includes="Talk, thoughts, tool calls with the results that stand as text behind them, what the client put in, errors of the panel, model and mode, usage and cost, times; of sessions also the system prompt, subagents and teammates.",
-    omits="Files in context, checkpoints and the panel's own view of what the API got, all only with native=full.",
+    checked=(
+        "sessions of the command line 3.0.65; from descriptions only, no complete real files: "
+        "tasks of Cline up to 3.51, with tool calls as blocks and as text"
+    ),
+    includes=(
+        "prompts, responses, reasoning, tool calls with results as blocks or as text, injected "
+        "context, errors of the panel, model and mode, tokens, costs, times; from sessions also "
+        "system prompts, subagents, teammates"
+    ),
+    omits="files in context, checkpoints, the panel's copy of API messages",
     signatures=(
         b"<task>",
         b"<environment_details>",

@@ -1,9 +1,10 @@
-"""The messages that Cline sent to the API and got back, as draft verbs."""
+"""Read the messages that Cline exchanged with the API, with tool results as blocks or as text."""
 
 import re
 from collections import deque
 from typing import Any, NamedTuple
 
+from open_token.agents.cline.ui_messages import parse_request_usage, sum_counts
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
     add_answer,
@@ -18,259 +19,18 @@ from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Usage
 
 Block = dict[str, Any]
-_ANSWERS = {
+
+_SPEAKING_TOOLS = {
     "attempt_completion": "result",
     "plan_mode_respond": "response",
     "act_mode_respond": "response",
     "ask_followup_question": "question",
 }
-"""Calls that are a way to speak to the person, and the argument that holds the words."""
-
-
-class Outcome(NamedTuple):
-    """A result that stands as text: of which tool, where its output begins, whether the tool
-    ran."""
-
-    tool: str
-    start: int
-    ran: bool = True
-
-
-class Talk:
-    """Tells messages; results are found by the order of calls, since they stand as plain text in
-    the person's place."""
-
-    def __init__(self, draft: Draft, client: str, typed: set[str]) -> None:
-        self._draft = draft
-        self._client = client
-        self._typed = typed
-        self.providers = ProviderTracker()
-        self._pending: dict[str, deque[str]] = {}
-        """The calls of the last answer in order, by their tools, and all of them under no name."""
-        self._heading: tuple[str | None, str] | None = None
-        """The call whose result follows in blocks of its own (None where the call is text), and the
-        heading over it."""
-        self._parts: list[Any] = []
-        self._settings: dict[str, Any] = {}
-        self._model: dict[str, Any] = {}
-        self._ts: str | None = None
-        """Of the answer that is told."""
-
-    def user(self, content: Any, ts: str | None) -> None:
-        """A turn of the person: results, what was typed, what the client put in."""
-        for block in _blocks(content):
-            kind, text = (
-                get_block_type(block),
-                block.get("text") if isinstance(block, dict) else None,
-            )
-            if kind == "tool_result":
-                self._flush(ts)
-                self._native_result(block, ts)
-            elif kind == "text" and isinstance(text, str):
-                self._text(text, ts)
-            elif self._heading is not None:
-                self._parts.append(block)
-            else:
-                self._draft.add_message(
-                    "user", [unpack_block(block)], self._person(), ts=ts, visibility="public"
-                )
-        self._flush(ts)
-
-    def _person(self) -> str:
-        return self._draft.get_actor("human", "user")
-
-    def _text(self, text: str, ts: str | None) -> None:
-        outcome = outcome_of(text)
-        if outcome is None and self._heading is not None and not is_put_in(text):
-            self._parts.append({"type": "text", "text": text})
-            return
-        self._flush(ts)
-        key = self._call_of(outcome.tool) if outcome else None
-        if outcome and outcome.ran and not text[outcome.start :].strip():
-            self._heading = (key, text.strip())
-        elif outcome and key:
-            self._draft.add_tool_result(
-                key, text, ts=ts, facts=dict(facts_of(text, outcome)) or None
-            )
-            self._answer(answered_in(text, outcome), ts)
-        else:
-            self._say(text, ts, outcome)
-
-    def _say(self, text: str, ts: str | None, outcome: Outcome | None = None) -> None:
-        """A text that answers no call: what was typed is public, and what the model got instead
-        stands beside it."""
-        words = typed_in(text) if outcome is None else None
-        if (
-            words is None
-            and outcome is None
-            and (text.strip() in self._typed or not is_put_in(text))
-        ):
-            words = text
-        if words is None:
-            self._draft.add_message("user", text, self._client, ts=ts, visibility="internal")
-            self._answer(answered_in(text, outcome) if outcome else None, ts)
-            return
-        said = self._answer(words, ts)
-        if said is not None and words != text:
-            self._draft.add_annotation({"kind": "sent_text", "text": text}, parent=said, ts=ts)
-
-    def _answer(self, words: str | None, ts: str | None) -> Event | None:
-        return (
-            None if words is None else self._draft.add_message("user", words, self._person(), ts=ts)
-        )
-
-    def _call_of(self, tool: str) -> str | None:
-        """The key of the call that the next result is of: the first of that tool, else the first of
-        all."""
-        for name in (tool, ""):
-            waiting = self._pending.get(name, deque())
-            while waiting:
-                if self._draft.is_call_open(key := waiting.popleft()):
-                    return key
-        return None
-
-    def _flush(self, ts: str | None) -> None:
-        """The blocks under a heading are a result."""
-        if self._heading is None:
-            return
-        (key, heading), parts = self._heading, self._parts
-        self._heading, self._parts = None, []
-        outcome = outcome_of(heading)
-        if key is None or outcome is None:
-            self._loose(heading, parts, outcome, ts)
-            return
-        output = parse_content(parts) if parts else ""
-        told = output if isinstance(output, str) else ""
-        facts = {"heading": heading, **facts_of(f"{heading}{told}", outcome)}
-        self._draft.add_tool_result(key, output, ts=ts, facts=facts)
-        self._answer(answered_in(f"{heading}{told}", outcome), ts)
-
-    def _loose(
-        self, heading: str, parts: list[Any], outcome: Outcome | None, ts: str | None
-    ) -> None:
-        """The result of a call that is text itself: the client's words, but for what the person
-        answered."""
-        self._draft.add_message("user", heading, self._client, ts=ts, visibility="internal")
-        for part in parts:
-            words = parse_content([part])
-            if (
-                isinstance(words, str)
-                and outcome
-                and answered_in(f"{heading}{words}", outcome) is not None
-            ):
-                self._say(words, ts)
-            else:
-                self._draft.add_message("user", words, self._client, ts=ts, visibility="internal")
-
-    def _native_result(self, block: Block, ts: str | None) -> None:
-        add_result_block(self._draft, block, ts=ts, span=None)
-        output = parse_content(block.get("content"))
-        if isinstance(output, str) and (outcome := outcome_of(output)):
-            self._answer(answered_in(output, outcome), ts)
-
-    def assistant(
-        self, message: dict[str, Any], request: dict[str, Any], ts: str | None, place: str
-    ) -> None:
-        """An answer with its calls; calls that older builds write as XML stay in its text."""
-        about = message.get("modelInfo")
-        self._model = about if isinstance(about, dict) else self._model
-        self._set(self._model, ts)
-        actor = self.model_actor()
-        self._pending.clear()
-        self._ts = ts
-        add_answer(
-            self._draft,
-            [
-                block
-                for block in _blocks(message.get("content"))
-                if not self._reasoned(block, actor, ts)
-            ],
-            actor,
-            ts=ts,
-            usage=_usage(message.get("metrics"), request),
-            group=place,
-            called=self._called,
-        )
-
-    def model_actor(self) -> str:
-        """The actor of the model that answers."""
-        model, named = as_text(self._model.get("modelId")), as_text(self._model.get("providerId"))
-        provider = self.providers.add_model(named, model)
-        return self._draft.get_actor("model", "assistant", provider=provider, model=model)
-
-    def _set(self, model: dict[str, Any], ts: str | None) -> None:
-        facts = {"mode": as_text(model.get("mode")), "model": as_text(model.get("modelId"))}
-        if (now := pick_fields(facts, *facts)) and now != self._settings:
-            self._settings = now
-            self._draft.add_annotation({"kind": "settings", **now}, actor=self._client, ts=ts)
-
-    def _reasoned(self, block: Any, actor: str, ts: str | None) -> bool:
-        """Reasoning as other providers give it, which Roo Code keeps under their name for it."""
-        if get_block_type(block) != "reasoning":
-            return False
-        words = as_text(block.get("text")) or "\n\n".join(
-            part["text"]
-            for part in _blocks(block.get("summary"))
-            if isinstance(part, dict) and as_text(part.get("text"))
-        )
-        self._draft.add_reasoning(
-            words or None, actor, ts=ts, summary=bool(words and not as_text(block.get("text")))
-        )
-        return True
-
-    def _called(self, key: str, block: Block) -> None:
-        """A call; where it is the way in which the model speaks to the person, its words are said
-        too."""
-        tool, given = as_text(block.get("name")) or "tool", block.get("input")
-        for name in (tool, ""):
-            self._pending.setdefault(name, deque()).append(key)
-        words = given.get(_ANSWERS.get(tool, "")) if isinstance(given, dict) else None
-        if isinstance(words, str) and words:
-            call = f"evt_{self._draft.count:06d}"
-            self._draft.add_message(
-                "assistant", words, self.model_actor(), ts=self._ts, parent=call
-            )
-
-
-def _blocks(content: Any) -> list[Any]:
-    return (
-        content
-        if isinstance(content, list)
-        else [{"type": "text", "text": content}]
-        if content
-        else []
-    )
-
-
-def _usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
-    """What an answer took: the panel tells reads and writes of the cache apart, the message only
-    their sum."""
-    tokens = metrics.get("tokens") if isinstance(metrics, dict) else None
-    known = tokens.get("completion") if isinstance(tokens, dict) else None
-    names = ("tokensIn", "tokensOut", "cacheReads", "cacheWrites")
-    fresh, output, read, written = (request.get(name) for name in names)
-    if type(fresh) is int and type(output) is int and known in (None, output):
-        parts = [part for part in (fresh, read, written) if type(part) is int and part >= 0]
-        return build_usage(
-            input_tokens=sum(parts),
-            output_tokens=output,
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-        )
-    if not isinstance(tokens, dict):
-        return None
-    parts = [
-        part
-        for part in (tokens.get("prompt"), tokens.get("cached"))
-        if type(part) is int and part >= 0
-    ]
-    return build_usage(
-        input_tokens=sum(parts) if parts else None, output_tokens=tokens.get("completion")
-    )
-
-
-_WRAPPERS = ("task", "feedback", "answer", "user_message")
-_PUT_IN = (
+"""Tools by which the model speaks to the user, and the argument that holds the text."""
+_ASKING_TOOLS = frozenset((*_SPEAKING_TOOLS, "new_task", "condense"))
+"""Tools whose result holds an answer of the user."""
+_PROMPT_TAGS = ("task", "feedback", "answer", "user_message")
+_INJECTED_PREFIXES = (
     "<environment_details>",
     "<explicit_instructions",
     "<hook_context",
@@ -288,56 +48,308 @@ _PUT_IN = (
     "Task resumption",
     "Note: ",
 )
-_RESULT = re.compile(r"\s*\[([A-Za-z_][\w.-]*)(?: for .*?)?\] Result:", re.DOTALL)
-_REFUSED = re.compile(r"\s*Tool \[([A-Za-z_][\w.-]*)\] was not executed")
-_WITH_WORDS = (
+# The heading may quote a command of many lines.
+_RESULT_HEADING = re.compile(r"\s*\[([A-Za-z_][\w.-]*)(?: for .*?)?\] Result:", re.DOTALL)
+_NOT_EXECUTED = re.compile(r"\s*Tool \[([A-Za-z_][\w.-]*)\] was not executed")
+_DENIED = "The user denied this operation"
+_FEEDBACK_PREFIXES = (
     "The user denied this operation and provided",
     "The user approved this operation and provided",
 )
-_ASKING = frozenset(
-    "attempt_completion ask_followup_question plan_mode_respond act_mode_respond new_task condense".split()
-)
-_DENIED = "The user denied this operation"
 
 
-def outcome_of(text: str) -> Outcome | None:
-    """What a text says of a tool; None when it is no result. The heading may quote a command of
-    many lines."""
-    if found := _RESULT.match(text):
-        return Outcome(found[1], found.end())
-    if found := _REFUSED.match(text):
-        return Outcome(found[1], 0, ran=False)
+class TextResult(NamedTuple):
+    """A tool result in plain text: the tool, where its output begins, whether the tool ran."""
+
+    tool: str
+    start: int
+    ran: bool = True
+
+
+class ApiMessageReader:
+    """Reads API messages.
+
+    Results that are plain text in user messages have no call id. They are matched with the calls
+    of the last response by tool and order.
+    """
+
+    def __init__(self, draft: Draft, client: str, typed: set[str]) -> None:
+        self._draft = draft
+        self._client = client
+        self._typed = typed
+        self.providers = ProviderTracker()
+        self._pending: dict[str, deque[str]] = {}
+        """The calls of the last response by tool, and all of them under the empty name."""
+        self._heading: str | None = None
+        """The heading of a result whose output follows in blocks of its own."""
+        self._heading_call: str | None = None
+        """The call of that result; None where the call is text itself."""
+        self._output: list[Any] = []
+        self._settings: dict[str, Any] = {}
+        self._model: dict[str, Any] = {}
+        self._response_ts: str | None = None
+
+    def read_user_message(self, content: Any, ts: str | None) -> None:
+        """Read tool results, typed text, and text that the client added."""
+        for block in _to_blocks(content):
+            kind = get_block_type(block)
+            text = block.get("text") if isinstance(block, dict) else None
+            if kind == "tool_result":
+                self._flush_result(ts)
+                self._read_result_block(block, ts)
+            elif kind == "text" and isinstance(text, str):
+                self._read_text(text, ts)
+            elif self._heading is not None:
+                self._output.append(block)
+            else:
+                self._draft.add_message(
+                    "user", [unpack_block(block)], self._get_user(), ts=ts, visibility="public"
+                )
+        self._flush_result(ts)
+
+    def _get_user(self) -> str:
+        return self._draft.get_actor("human", "user")
+
+    def _read_text(self, text: str, ts: str | None) -> None:
+        result = parse_text_result(text)
+        if result is None:
+            if self._heading is not None and not is_injected(text):
+                self._output.append({"type": "text", "text": text})
+                return
+            self._flush_result(ts)
+            self._add_prompt(text, ts)
+            return
+        self._flush_result(ts)
+        key = self._take_call(result.tool)
+        # Some builds put the output into the blocks after the heading.
+        if result.ran and not text[result.start :].strip():
+            self._heading = text.strip()
+            self._heading_call = key
+            return
+        if key:
+            self._draft.add_tool_result(key, text, ts=ts, facts=_get_facts(text, result) or None)
+        else:
+            self._draft.add_message("user", text, self._client, ts=ts, visibility="internal")
+        self._add_user_text(extract_answer(text, result), ts)
+
+    def _add_prompt(self, text: str, ts: str | None) -> None:
+        """Add text that is not a tool result: typed text is public, all other text internal."""
+        typed = extract_typed_text(text)
+        if typed is None and (text.strip() in self._typed or not is_injected(text)):
+            typed = text
+        if typed is None:
+            self._draft.add_message("user", text, self._client, ts=ts, visibility="internal")
+            return
+        event = self._add_user_text(typed, ts)
+        if event is not None and typed != text:
+            self._draft.add_annotation({"kind": "sent_text", "text": text}, parent=event, ts=ts)
+
+    def _add_user_text(self, text: str | None, ts: str | None) -> Event | None:
+        if text is None:
+            return None
+        return self._draft.add_message("user", text, self._get_user(), ts=ts)
+
+    def _take_call(self, tool: str) -> str | None:
+        """Return the key of the first open call of the tool, or else of the first open call."""
+        for name in (tool, ""):
+            keys = self._pending.get(name, deque())
+            while keys:
+                key = keys.popleft()
+                if self._draft.is_call_open(key):
+                    return key
+        return None
+
+    def _flush_result(self, ts: str | None) -> None:
+        """Add the result whose heading and output blocks were collected."""
+        if self._heading is None:
+            return
+        heading = self._heading
+        key = self._heading_call
+        blocks = self._output
+        self._heading = None
+        self._heading_call = None
+        self._output = []
+        result = parse_text_result(heading)
+        if key is None or result is None:
+            self._add_unmatched_result(heading, blocks, result, ts)
+            return
+        output = parse_content(blocks) if blocks else ""
+        text = heading
+        if isinstance(output, str):
+            text += output
+        facts = {"heading": heading, **_get_facts(text, result)}
+        self._draft.add_tool_result(key, output, ts=ts, facts=facts)
+        self._add_user_text(extract_answer(text, result), ts)
+
+    def _add_unmatched_result(
+        self, heading: str, blocks: list[Any], result: TextResult | None, ts: str | None
+    ) -> None:
+        """Add the result of a call that is text itself, as internal messages.
+
+        Only what the user answered is public.
+        """
+        self._draft.add_message("user", heading, self._client, ts=ts, visibility="internal")
+        for block in blocks:
+            content = parse_content([block])
+            answer = None
+            if isinstance(content, str) and result:
+                answer = extract_answer(f"{heading}{content}", result)
+            if isinstance(content, str) and answer is not None:
+                self._add_prompt(content, ts)
+            else:
+                self._draft.add_message("user", content, self._client, ts=ts, visibility="internal")
+
+    def _read_result_block(self, block: Block, ts: str | None) -> None:
+        add_result_block(self._draft, block, ts=ts, span=None)
+        output = parse_content(block.get("content"))
+        if isinstance(output, str):
+            result = parse_text_result(output)
+            if result:
+                self._add_user_text(extract_answer(output, result), ts)
+
+    def read_response(
+        self, message: dict[str, Any], request: dict[str, Any], ts: str | None, position: str
+    ) -> None:
+        """Read a message of the model.
+
+        Older builds write calls as XML; those stay in the text.
+        """
+        model = message.get("modelInfo")
+        if isinstance(model, dict):
+            self._model = model
+        self._annotate_settings(ts)
+        actor = self.get_model_actor()
+        # A text result answers only calls of the last response.
+        self._pending.clear()
+        self._response_ts = ts
+        blocks = []
+        for block in _to_blocks(message.get("content")):
+            # Roo Code stores the reasoning of other providers in blocks of this kind.
+            if get_block_type(block) == "reasoning":
+                self._read_reasoning(block, actor, ts)
+            else:
+                blocks.append(block)
+        add_answer(
+            self._draft,
+            blocks,
+            actor,
+            ts=ts,
+            usage=_parse_usage(message.get("metrics"), request),
+            group=position,
+            called=self._add_pending_call,
+        )
+
+    def get_model_actor(self) -> str:
+        """Return the actor of the current model."""
+        model = as_text(self._model.get("modelId"))
+        provider = self.providers.add_model(as_text(self._model.get("providerId")), model)
+        return self._draft.get_actor("model", "assistant", provider=provider, model=model)
+
+    def _annotate_settings(self, ts: str | None) -> None:
+        """Add the mode and the model when they change."""
+        facts = {
+            "mode": as_text(self._model.get("mode")),
+            "model": as_text(self._model.get("modelId")),
+        }
+        settings = pick_fields(facts, *facts)
+        if settings and settings != self._settings:
+            self._settings = settings
+            self._draft.add_annotation({"kind": "settings", **settings}, actor=self._client, ts=ts)
+
+    def _read_reasoning(self, block: Block, actor: str, ts: str | None) -> None:
+        text = as_text(block.get("text"))
+        if text:
+            self._draft.add_reasoning(text, actor, ts=ts)
+            return
+        summaries = [
+            part["text"]
+            for part in _to_blocks(block.get("summary"))
+            if isinstance(part, dict) and as_text(part.get("text"))
+        ]
+        summary = "\n\n".join(summaries) or None
+        self._draft.add_reasoning(summary, actor, ts=ts, summary=summary is not None)
+
+    def _add_pending_call(self, key: str, block: Block) -> None:
+        """Remember a call; add the text of a call by which the model speaks to the user."""
+        tool = as_text(block.get("name")) or "tool"
+        for name in (tool, ""):
+            self._pending.setdefault(name, deque()).append(key)
+        arguments = block.get("input")
+        if tool not in _SPEAKING_TOOLS or not isinstance(arguments, dict):
+            return
+        text = as_text(arguments.get(_SPEAKING_TOOLS[tool]))
+        if text:
+            call = f"evt_{self._draft.count:06d}"
+            self._draft.add_message(
+                "assistant", text, self.get_model_actor(), ts=self._response_ts, parent=call
+            )
+
+
+def _to_blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
+
+
+def _parse_usage(metrics: Any, request: dict[str, Any]) -> Usage | None:
+    """Return the tokens of a response.
+
+    The panel separates cache reads and writes; the message has only their sum. The panel is used
+    unless its output count contradicts the message.
+    """
+    tokens = metrics.get("tokens") if isinstance(metrics, dict) else None
+    completion = tokens.get("completion") if isinstance(tokens, dict) else None
+    output = request.get("tokensOut")
+    has_request = type(request.get("tokensIn")) is int and type(output) is int
+    if has_request and completion in (None, output):
+        return parse_request_usage(request)
+    if not isinstance(tokens, dict):
+        return None
+    # The prompt count leaves out cached tokens.
+    input_tokens = sum_counts(tokens.get("prompt"), tokens.get("cached"))
+    return build_usage(input_tokens=input_tokens, output_tokens=completion)
+
+
+def parse_text_result(text: str) -> TextResult | None:
+    """Parse the heading of a tool result in plain text; return None for other text."""
+    match = _RESULT_HEADING.match(text)
+    if match:
+        return TextResult(match[1], match.end())
+    match = _NOT_EXECUTED.match(text)
+    if match:
+        return TextResult(match[1], 0, ran=False)
     return None
 
 
-def is_put_in(text: str) -> bool:
-    """Whether the client wrote it on its own, with nothing of the person's in it."""
-    return text.lstrip().startswith(_PUT_IN) and typed_in(text) is None
+def is_injected(text: str) -> bool:
+    """Return whether the client wrote the text, with nothing in it that the user typed."""
+    return text.lstrip().startswith(_INJECTED_PREFIXES) and extract_typed_text(text) is None
 
 
-def typed_in(text: str) -> str | None:
-    """What the person typed, out of the wrapper around it; None when there is no wrapper."""
+def extract_typed_text(text: str) -> str | None:
+    """Return what the user typed, without the tags around it; None if there are no tags."""
+    # These details quote files, which may contain any of the tags.
     if text.lstrip().startswith("<environment_details>"):
         return None
-    for name in _WRAPPERS:
-        start = text.find(f"<{name}>")
-        end = text.rfind(f"</{name}>")
+    for tag in _PROMPT_TAGS:
+        start = text.find(f"<{tag}>")
+        end = text.rfind(f"</{tag}>")
         if 0 <= start < end:
-            return text[start + len(name) + 2 : end].strip("\r\n")
+            return text[start + len(tag) + 2 : end].strip("\r\n")
     return None
 
 
-def answered_in(text: str, outcome: Outcome) -> str | None:
-    """What the person said in a result: an answer to a question, or a word to a tool they were
-    asked about."""
-    output = text[outcome.start :].lstrip()
-    if outcome.tool in _ASKING or output.startswith(_WITH_WORDS):
-        return typed_in(output)
+def extract_answer(text: str, result: TextResult) -> str | None:
+    """Return what the user wrote in a result: an answer to a question, or feedback on a tool."""
+    output = text[result.start :].lstrip()
+    if result.tool in _ASKING_TOOLS or output.startswith(_FEEDBACK_PREFIXES):
+        return extract_typed_text(output)
     return None
 
 
-def facts_of(text: str, outcome: Outcome) -> dict[str, bool]:
-    """What a result tells beside its output."""
-    if not outcome.ran:
+def _get_facts(text: str, result: TextResult) -> dict[str, Any]:
+    if not result.ran:
         return {"not_executed": True}
-    return {"rejected": True} if text[outcome.start :].lstrip().startswith(_DENIED) else {}
+    if text[result.start :].lstrip().startswith(_DENIED):
+        return {"rejected": True}
+    return {}

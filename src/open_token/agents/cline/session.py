@@ -1,11 +1,10 @@
-"""A session of Cline since version 3 of its command line: a document of messages, with those of its
-agents beside."""
+"""Read a session of Cline's command line, since version 3, with its subagents and teammates."""
 
 import re
 from pathlib import PurePath
 from typing import Any
 
-from open_token.agents.cline.shapes import SESSION, is_session
+from open_token.agents.cline.detect import SESSION_FILES, is_session_file
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.anthropic_blocks import (
@@ -24,305 +23,311 @@ from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
-_TYPED = re.compile(r"\s*<user_input(?: mode=\"(\w+)\")?>(.*)</user_input>\s*", re.DOTALL)
-_SPAWNING = ("spawn_agent", "team_run_task")
-_MANIFEST = {"status": "status", "exit_code": "exit_code", "ended_at": "ended_at"}
+_USER_INPUT = re.compile(r"\s*<user_input(?: mode=\"(\w+)\")?>(.*)</user_input>\s*", re.DOTALL)
+_SPAWNING_TOOLS = ("spawn_agent", "team_run_task")
+_REASONING_KINDS = ("thinking", "redacted_thinking")
+_MANIFEST = "the facts of the session"
+"""The position of notes on the manifest of a session."""
 
 
-class Session:
-    """Reads a session with what its agents did."""
+class SessionReader:
+    """Reads a session with its subagents."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
         self._providers = ProviderTracker()
-        self._named: str | None = None
-        """The runtime's name for the provider of the model that has the word."""
-        self._agents = SubagentWriter(self._run)
-        self._waiting: list[tuple[SubagentFile, str]] = []
-        """Agents with files of their own that no call was found for yet, and the words that each
-        was started with."""
-        self._asked: dict[str, str] = {}
-        """What an agent was asked to do, by the call that started it."""
+        self._provider_name: str | None = None
+        """Cline's name for the provider of the current model."""
+        self._agents = SubagentWriter(self._read_file)
+        self._unmatched_agents: list[tuple[SubagentFile, str]] = []
+        """Subagents that were not matched with a call yet, and their prompts."""
+        self._tasks: dict[str, str] = {}
+        """The prompt of a subagent, by the id of the call that started it."""
         self._mode: str | None = None
 
     def read(self) -> None:
-        """Tell everything."""
-        main, rest = self._files()
-        about = self._value(main)
-        origin = get_dict(about, "origin")
-        strand = Thread(self._draft, self._draft.get_actor("system", "Cline"), self._provider)
+        """Read the session into the draft."""
+        main, other_files = self._find_files()
+        header = self._decode(main)
+        origin = get_dict(header, "origin")
+        client = self._draft.get_actor("system", "Cline")
+        thread = Thread(self._draft, client, self._find_provider)
         if get_text(origin, "parentThreadId"):
-            strand.agent_id, strand.name = (
-                get_text(origin, "subagent"),
-                get_text(about, "agent") or strand.name,
-            )
-            strand.user_actor = self._draft.get_actor("model", "parent agent")
+            # The file of a subagent was opened alone.
+            thread.agent_id = get_text(origin, "subagent")
+            thread.name = get_text(header, "agent") or thread.name
+            thread.user_actor = self._draft.get_actor("model", "parent agent")
         else:
-            self._waiting = [self._agent(file) for file in rest if self._is_part(file)]
-        manifest = self._frame(main, about, strand)
-        self._run(main, strand)
-        self._agents.finish([agent for agent, _ in self._waiting], strand)
-        if totals := {
-            ours: manifest[name]
-            for name, ours in _MANIFEST.items()
-            if manifest.get(name) is not None
-        }:
-            strand.add_annotation(
+            subagent_files = [file for file in other_files if self._is_subagent(file)]
+            self._unmatched_agents = [self._describe_agent(file) for file in subagent_files]
+        manifest = self._read_context(main, header, thread)
+        self._read_file(main, thread)
+        self._agents.finish([agent for agent, _ in self._unmatched_agents], thread)
+        totals = pick_fields(manifest, "status", "exit_code", "ended_at")
+        if totals:
+            thread.add_annotation(
                 {"kind": "session_totals", **totals}, ts=to_utc(manifest.get("ended_at"))
             )
         self._providers.set_provider(self._draft.conversation)
 
-    def _files(self) -> tuple[Source, list[Source]]:
-        """The document of the session, and those beside it."""
+    def _find_files(self) -> tuple[Source, list[Source]]:
+        """Return the file of the session, and other files of messages in its folder."""
         if self._source.shape != "folder":
-            return self._source, [
-                file
-                for file in self._source.find_siblings(SESSION)
-                if file.path != self._source.path
-            ]
-        found = sorted(
-            (file for file in self._source.find_files(SESSION) if is_session(file)),
-            key=self._is_part,
-        )
-        return found[0], found[1:]
+            neighbours = self._source.find_siblings(SESSION_FILES)
+            return self._source, [file for file in neighbours if file.path != self._source.path]
+        files = [file for file in self._source.find_files(SESSION_FILES) if is_session_file(file)]
+        # The file without a parent thread is that of the session.
+        files.sort(key=self._is_subagent)
+        return files[0], files[1:]
 
-    def _value(self, file: Source) -> JsonObject:
+    def _decode(self, file: Source) -> JsonObject:
         try:
             value = file.document
         except InputError:
             self._draft.note_omission(
-                "unreadable-part", "an agent", "a file of the session that cannot be read"
+                "unreadable-part", "an agent", "unreadable file of the session"
             )
             return {}
         return value if isinstance(value, dict) else {}
 
-    def _is_part(self, file: Source) -> bool:
-        return get_text(get_dict(self._value(file), "origin"), "parentThreadId") is not None
+    def _is_subagent(self, file: Source) -> bool:
+        return get_text(get_dict(self._decode(file), "origin"), "parentThreadId") is not None
 
-    def _agent(self, file: Source) -> tuple[SubagentFile, str]:
-        """A subagent or a teammate, and what it was asked to do."""
-        about = self._value(file)
-        origin, first = get_dict(about, "origin"), next(iter(get_dicts(about, "messages")), {})
-        kind = get_text(about, "agent")
-        name = get_text(origin, "subagent") or PurePath(file.name).name
+    def _describe_agent(self, file: Source) -> tuple[SubagentFile, str]:
+        """Return a subagent or a teammate, and its prompt."""
+        header = self._decode(file)
+        kind = get_text(header, "agent")
+        agent_id = get_text(get_dict(header, "origin"), "subagent") or PurePath(file.name).name
         facts = {
             "tooling_scope": kind,
             "subagent_type": kind,
-            "session_id": get_text(about, "sessionId"),
+            "session_id": get_text(header, "sessionId"),
         }
-        started = from_epoch(first.get("ts"), 0.001)
-        words = parse_content(first.get("content") or "")
-        return SubagentFile(
-            name, file, kind, pick_fields(facts, *facts), started
-        ), words if isinstance(words, str) else ""
+        first = next(iter(get_dicts(header, "messages")), {})
+        prompt = parse_content(first.get("content") or "")
+        started_at = from_epoch(first.get("ts"), 0.001)
+        agent = SubagentFile(agent_id, file, kind, pick_fields(facts, *facts), started_at)
+        return agent, prompt if isinstance(prompt, str) else ""
 
-    def _frame(self, main: Source, about: JsonObject, strand: Thread) -> JsonObject:
-        """What the session is and where it ran; more of that is in a file beside it, which is given
-        back."""
-        conversation, name = self._draft.conversation, get_text(about, "sessionId")
-        beside = main.open_sibling(f"{name}.json") if name and PurePath(name).name == name else None
-        manifest = self._value(beside) if beside else {}
-        if beside:
-            note_file_faults(beside, "the facts of the session", self._draft)
-            self._draft.note_omission(
-                "bookkeeping",
-                "the facts of the session",
-                "switches, paths and totals of the session",
-            )
-        if name:
-            conversation["id"] = name
-        if title := get_text(get_dict(manifest, "metadata"), "title"):
+    def _read_context(self, main: Source, header: JsonObject, thread: Thread) -> JsonObject:
+        """Read what the session is and where it ran, and return its manifest."""
+        conversation = self._draft.conversation
+        session_id = get_text(header, "sessionId")
+        manifest = self._read_manifest(main, session_id)
+        if session_id:
+            conversation["id"] = session_id
+        title = get_text(get_dict(manifest, "metadata"), "title")
+        if title:
             conversation["title"] = title
-        if started := to_utc(manifest.get("started_at")):
-            conversation["started_at"] = started
+        started_at = to_utc(manifest.get("started_at"))
+        if started_at:
+            conversation["started_at"] = started_at
         conversation["source_runtime"] = "cli"
-        origin = get_dict(about, "origin")
+        origin = get_dict(header, "origin")
         facts = {
-            "session_id": name,
+            "session_id": session_id,
             "cwd": get_text(manifest, "cwd"),
             "version": get_text(origin, "version"),
-        }
-        facts |= {
             "source": get_text(origin, "source"),
             "parent_session": get_text(origin, "parentThreadId"),
         }
-        strand.add_annotation({"kind": "context", **pick_fields(facts, *facts)}, ts=started)
+        thread.add_annotation({"kind": "context", **pick_fields(facts, *facts)}, ts=started_at)
         return manifest
 
-    def _provider(self, model: str) -> str | None:
-        return self._providers.add_model(self._named, model or None)
+    def _read_manifest(self, main: Source, session_id: str | None) -> JsonObject:
+        # The id becomes part of a path: it must be a plain file name.
+        if not session_id or PurePath(session_id).name != session_id:
+            return {}
+        file = main.open_sibling(f"{session_id}.json")
+        if not file:
+            return {}
+        manifest = self._decode(file)
+        note_file_faults(file, _MANIFEST, self._draft)
+        self._draft.note_omission(
+            "bookkeeping", _MANIFEST, "switches, paths and totals of the session"
+        )
+        return manifest
 
-    def _run(self, source: Source, strand: Thread) -> None:
-        """Tell the messages of a file."""
-        about = self._value(source)
-        if prompt := get_text(about, "system_prompt"):
-            strand.add_message("system", prompt, strand.client)
-        messages = about.get("messages")
-        for number, message in enumerate(messages if isinstance(messages, list) else []):
-            place = f"message {number}"
+    def _find_provider(self, model: str) -> str | None:
+        return self._providers.add_model(self._provider_name, model or None)
+
+    def _read_file(self, source: Source, thread: Thread) -> None:
+        """Read the messages of a file."""
+        header = self._decode(source)
+        system_prompt = get_text(header, "system_prompt")
+        if system_prompt:
+            thread.add_message("system", system_prompt, thread.client)
+        messages = header.get("messages")
+        if not isinstance(messages, list):
+            return
+        for number, message in enumerate(messages):
+            position = f"message {number}"
             if not isinstance(message, dict):
-                strand.note_omission("skipped-record", place, "a message that is no object")
+                thread.note_omission("skipped-record", position, "message that is not an object")
                 continue
-            ts = strand.last_ts = from_epoch(message.get("ts"), 0.001) or strand.last_ts
+            ts = from_epoch(message.get("ts"), 0.001) or thread.last_ts
+            thread.last_ts = ts
             if message.get("role") == "user":
-                self._user(message, strand, ts)
+                self._read_user_message(message, thread, ts)
             elif message.get("role") == "assistant":
-                self._assistant(message, strand, ts, place)
+                self._read_response(message, thread, ts, position)
             else:
-                strand.note_omission(
-                    "unknown-role", place, f"role {format_kind(message.get('role'))}"
+                thread.note_omission(
+                    "unknown-role", position, f"role {format_kind(message.get('role'))}"
                 )
 
-    def _user(self, message: JsonObject, strand: Thread, ts: str | None) -> None:
-        """What was typed, with the mode around it, or results."""
+    def _read_user_message(self, message: JsonObject, thread: Thread, ts: str | None) -> None:
+        """Read tool results and typed text, which is in a tag with the mode."""
         content = message.get("content")
-        said = []
-        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if not isinstance(content, list):
+            content = [{"type": "text", "text": content}]
+        prompt = []
+        for block in content:
             if get_block_type(block) == "tool_result":
-                self._result(block, strand, ts)
+                self._read_result(block, thread, ts)
             else:
-                said.append(block)
-        if said:
-            words = parse_content([_block(block) for block in said])
-            typed = _TYPED.fullmatch(words) if isinstance(words, str) else None
-            if typed and typed[1] and typed[1] != self._mode:
-                self._mode = typed[1]
-                strand.add_annotation({"kind": "settings", "mode": typed[1]}, ts=ts)
-            told = strand.add_message(
-                "user", typed[2] if typed else words, strand.get_user_actor(), ts=ts
-            )
-            if typed:
-                strand.add_annotation({"kind": "sent_text", "text": words}, ts=ts, parent=told)
-
-    def _result(self, block: JsonObject, strand: Thread, ts: str | None) -> None:
-        native, output = get_text(block, "tool_use_id"), block.get("content")
-        self._started(native, strand)
-        outcomes = (
-            [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
-        )
-        facts = {
-            "is_error": block.get("is_error")
-            or any(item.get("success") is False for item in outcomes)
-            or None
-        }
-        told = (
-            list(map(_block, outcomes))
-            if any("success" in item for item in outcomes)
-            else parse_output(output)
-        )
-        strand.add_tool_result(
-            native,
-            told,
-            ts=ts,
-            facts=pick_fields(facts, *facts) or None,
-            tool=get_text(block, "name"),
-        )
-
-    def _started(self, call: str | None, strand: Thread) -> None:
-        """Tell the agent that a call started: it was asked in the very words of the call."""
-        words = self._asked.pop(call or "", None)
-        found = next(
-            (item for item in self._waiting if words is not None and item[1] == words), None
-        )
-        if found is not None:
-            self._waiting.remove(found)
-            self._agents.add(found[0], strand, strand.get_call_key(call))
-
-    def _assistant(self, message: JsonObject, strand: Thread, ts: str | None, place: str) -> None:
-        """An answer; what it took rides on the first of its events that is no thought."""
-        if get_text(about := get_dict(message, "metadata"), "displayRole") == "error":
-            # The model said none of it: it stands in its place for the screen alone.
-            strand.add_annotation(
-                {"kind": "error", "message": parse_content(message.get("content") or "")}, ts=ts
-            )
+                prompt.append(_convert_block(block))
+        if not prompt:
             return
-        model, content = get_dict(message, "modelInfo"), message.get("content")
-        self._named = get_text(model, "provider") or self._named
-        strand.set_model(model.get("id"))
-        spent, last = _usage(message.get("metrics")), None
-        invalid: JsonObject = {
-            str(item.get("toolCallId")): item for item in get_dicts(about, "invalidToolCalls")
+        text = parse_content(prompt)
+        match = _USER_INPUT.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            thread.add_message("user", text, thread.get_user_actor(), ts=ts)
+            return
+        mode, typed = match.groups()
+        # Every prompt repeats the mode.
+        if mode and mode != self._mode:
+            self._mode = mode
+            thread.add_annotation({"kind": "settings", "mode": mode}, ts=ts)
+        event = thread.add_message("user", typed, thread.get_user_actor(), ts=ts)
+        thread.add_annotation({"kind": "sent_text", "text": text}, ts=ts, parent=event)
+
+    def _read_result(self, block: JsonObject, thread: Thread, ts: str | None) -> None:
+        call_id = get_text(block, "tool_use_id")
+        self._read_spawned_agent(call_id, thread)
+        # A call that did several things has an outcome for each of them.
+        outcomes = get_dicts(block, "content")
+        if any("success" in outcome for outcome in outcomes):
+            output: Any = [_convert_block(outcome) for outcome in outcomes]
+        else:
+            output = parse_output(block.get("content"))
+        facts: JsonObject = {}
+        is_error = block.get("is_error")
+        if is_error:
+            facts["is_error"] = is_error
+        elif any(outcome.get("success") is False for outcome in outcomes):
+            facts["is_error"] = True
+        thread.add_tool_result(
+            call_id, output, ts=ts, facts=facts or None, tool=get_text(block, "name")
+        )
+
+    def _read_spawned_agent(self, call_id: str | None, thread: Thread) -> None:
+        """Read the subagent of a call, whose first message is the task in the call."""
+        task = self._tasks.pop(call_id or "", None)
+        if task is None:
+            return
+        for position, (agent, prompt) in enumerate(self._unmatched_agents):
+            if prompt == task:
+                del self._unmatched_agents[position]
+                self._agents.add(agent, thread, thread.get_call_key(call_id))
+                return
+
+    def _read_response(
+        self, message: JsonObject, thread: Thread, ts: str | None, position: str
+    ) -> None:
+        """Read a message of the model; its usage is on the first event that is not reasoning."""
+        content = message.get("content")
+        metadata = get_dict(message, "metadata")
+        if get_text(metadata, "displayRole") == "error":
+            # An error in the place of a response, for the screen only: not from the model.
+            thread.add_annotation({"kind": "error", "message": parse_content(content or "")}, ts=ts)
+            return
+        model = get_dict(message, "modelInfo")
+        self._provider_name = get_text(model, "provider") or self._provider_name
+        thread.set_model(model.get("id"))
+        usage = _parse_usage(message.get("metrics"))
+        last_reasoning = None
+        # Calls whose arguments could not be parsed: the raw text is in the metadata.
+        invalid_calls = {
+            str(item.get("toolCallId")): item for item in get_dicts(metadata, "invalidToolCalls")
         }
-        for block in (
-            content
-            if isinstance(content, list)
-            else [{"type": "text", "text": content}]
-            if content
-            else []
-        ):
+        if not isinstance(content, list):
+            content = [{"type": "text", "text": content}] if content else []
+        for block in content:
             kind = get_block_type(block)
-            if kind in ("thinking", "redacted_thinking"):
-                last = strand.add_reasoning(get_text(block, "thinking"), ts=ts)
+            if kind in _REASONING_KINDS:
+                last_reasoning = thread.add_reasoning(get_text(block, "thinking"), ts=ts)
                 continue
             if kind == "tool_use":
-                self._call(block, strand, ts, place, spent, invalid)
+                self._read_call(block, thread, ts, position, usage, invalid_calls)
             else:
-                strand.add_message(
-                    "assistant",
-                    parse_content([_block(block)]),
-                    strand.model_actor,
-                    ts=ts,
-                    usage=spent,
-                )
-            spent = None
-        given = about.get("invalidToolCalls")
-        if invalid or (
-            isinstance(given, list) and len(given) > len(get_dicts(about, "invalidToolCalls"))
-        ):
-            strand.note_omission("unknown-part", place, "what is known of a call that is not there")
-        if spent and last is not None:
-            self._draft.set_usage(last, spent)
-        elif spent:
-            strand.add_annotation({"kind": "usage"}, ts=ts, usage=spent)
+                text = parse_content([_convert_block(block)])
+                thread.add_message("assistant", text, thread.model_actor, ts=ts, usage=usage)
+            usage = None
+        if invalid_calls or _has_non_objects(metadata.get("invalidToolCalls")):
+            thread.note_omission(
+                "unknown-part", position, "facts about a call that is not in the message"
+            )
+        if usage and last_reasoning is not None:
+            self._draft.set_usage(last_reasoning, usage)
+        elif usage:
+            thread.add_annotation({"kind": "usage"}, ts=ts, usage=usage)
 
-    def _call(
+    def _read_call(
         self,
         block: JsonObject,
-        strand: Thread,
+        thread: Thread,
         ts: str | None,
-        place: str,
-        spent: Usage | None,
-        invalid: JsonObject,
+        position: str,
+        usage: Usage | None,
+        invalid_calls: dict[str, JsonObject],
     ) -> None:
-        native, tool, given = (
-            get_text(block, "id"),
-            get_text(block, "name") or "tool",
-            block.get("input"),
-        )
-        raw = get_text(get_dict(invalid.pop(native or "", None), "input"), "rawInputText")
-        if tool in _SPAWNING and native and (task := get_text(given, "task")):
-            self._asked[native] = task
-        extra = {"partial_arguments": raw} if raw else None
-        strand.add_tool_call(
-            native,
+        call_id = get_text(block, "id")
+        tool = get_text(block, "name") or "tool"
+        arguments = block.get("input")
+        task = get_text(arguments, "task")
+        if tool in _SPAWNING_TOOLS and call_id and task:
+            self._tasks[call_id] = task
+        extra = None
+        invalid_call = invalid_calls.pop(call_id or "", None)
+        raw_arguments = get_text(get_dict(invalid_call, "input"), "rawInputText")
+        if raw_arguments:
+            extra = {"partial_arguments": raw_arguments}
+        thread.add_tool_call(
+            call_id,
             tool,
-            {} if given is None else given,
+            {} if arguments is None else arguments,
             ts=ts,
-            usage=spent,
-            group=place,
+            usage=usage,
+            group=position,
             extra=extra,
         )
 
 
-def _block(block: Any) -> Any:
-    """A block with its pictures in the form that all media have, also those in the outcome of one
-    part of a call."""
+def _has_non_objects(values: Any) -> bool:
+    return isinstance(values, list) and any(type(value) is not dict for value in values)
+
+
+def _convert_block(block: Any) -> Any:
+    """Return a block with its media unpacked, also those in the outcomes of a call."""
     if not isinstance(block, dict):
         return block
-    if isinstance(block.get("data"), str) and (kind := get_block_type(block)):
+    kind = get_block_type(block)
+    if kind and isinstance(block.get("data"), str):
         return build_media_block(get_text(block, "mediaType"), block["data"], kind)
-    if isinstance(inner := block.get("result"), list):
-        return {**block, "result": list(map(_block, inner))}
+    if isinstance(block.get("result"), list):
+        return {**block, "result": [_convert_block(inner) for inner in block["result"]]}
     return unpack_block(block)
 
 
-def _usage(metrics: Any) -> Usage | None:
-    """The figures of an answer; its input counts what was cached."""
-    found = metrics if isinstance(metrics, dict) else {}
+def _parse_usage(metrics: Any) -> Usage | None:
+    """Return the token counts of a response; the input includes cached tokens."""
+    if not isinstance(metrics, dict):
+        return None
     return build_usage(
-        input_tokens=found.get("inputTokens"),
-        output_tokens=found.get("outputTokens"),
-        cache_read_tokens=found.get("cacheReadTokens"),
-        cache_write_tokens=found.get("cacheWriteTokens"),
+        input_tokens=metrics.get("inputTokens"),
+        output_tokens=metrics.get("outputTokens"),
+        cache_read_tokens=metrics.get("cacheReadTokens"),
+        cache_write_tokens=metrics.get("cacheWriteTokens"),
     )

@@ -1,12 +1,11 @@
-"""A task of Cline from all its files, whichever of them was opened."""
+"""Read a task of Cline from all its files, whichever of them was opened."""
 
 import re
 from typing import Any
 
-from open_token.agents.cline.api_messages import Talk
-from open_token.agents.cline.panel import Panel
-from open_token.agents.cline.shapes import API, UI, is_metadata, is_ui
-from open_token.agents.cline.ui_messages import Screen
+from open_token.agents.cline.api_messages import ApiMessageReader
+from open_token.agents.cline.detect import API_FILE, UI_FILE, is_metadata_file, is_ui_file
+from open_token.agents.cline.ui_messages import PanelIndex, PanelReader
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.anthropic_blocks import parse_content
@@ -15,9 +14,10 @@ from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.jsontools.timestamps import from_epoch
 from open_token.sources.source import Source
 
-_EPOCH = re.compile(r"\d{13}")
-_TASK = re.compile(r"\d{13}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PLACE = {
+_EPOCH_MS = re.compile(r"\d{13}")
+# The folder of a task has a time, a ULID or a UUID as its name.
+_TASK_ID = re.compile(r"\d{13}|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ENVIRONMENT_FIELDS = {
     "os_name": "os",
     "host_name": "host",
     "host_version": "host_version",
@@ -25,146 +25,167 @@ _PLACE = {
 }
 
 
-class Task:
+class TaskReader:
     """Reads a task."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
         self._client = draft.get_actor("system", "Cline")
-        self._opened = ""
-        """Which of the files it is that was opened."""
-        if source.shape != "folder" and not is_metadata(source):
-            self._opened = UI if is_ui(source) else API
+        self._opened_file = ""
+        """Which of the files of the task the source is."""
+        if source.shape != "folder" and not is_metadata_file(source):
+            self._opened_file = UI_FILE if is_ui_file(source) else API_FILE
 
     def read(self) -> None:
-        """Tell everything."""
-        api, ui = self._list(API), self._list(UI)
-        if not api and not ui:
+        """Read the task into the draft."""
+        messages = self._read_list(API_FILE)
+        items = self._read_list(UI_FILE)
+        if not messages and not items:
             raise InputError(
                 "the messages of this task are not in the input",
                 where=self._source.name,
-                help=f"name the task's folder, or {API} in it",
+                help=f"name the task's folder, or {API_FILE} in it",
                 code="input.no-events",
             )
-        self._frame(api, ui)
-        if api:
-            self._tell(api, ui)
+        self._read_context(messages, items)
+        if messages:
+            self._read_messages(messages, items)
         else:
-            Panel(self._draft, self._client).tell(ui)
+            PanelReader(self._draft, self._client).read(items)
 
-    def _file(self, name: str) -> Source | None:
+    def _find_file(self, name: str) -> Source | None:
         if self._source.shape == "folder":
             return next(iter(self._source.find_files(name)), None)
         return self._source.open_sibling(name)
 
-    def _list(self, name: str) -> list[Any]:
-        """The items of a file of the task: the one that was opened, or the one of that name beside
-        it."""
-        if name == self._opened:
+    def _read_list(self, name: str) -> list[Any]:
+        """Return the items of a file of the task."""
+        if name == self._opened_file:
             return [item for _, item in self._source.records()]
-        value = self._value(name)
+        value = self._read_file(name)
         return value if isinstance(value, list) else []
 
-    def _value(self, name: str) -> Any:
-        file = self._file(name)
-        try:
-            value = file.document if file else None
-            if file:
-                note_file_faults(file, name, self._draft)
-            return value
-        except InputError:
-            self._draft.note_omission(
-                "unreadable-part", name, "a file of the task that cannot be read"
-            )
+    def _read_file(self, name: str) -> Any:
+        file = self._find_file(name)
+        if file is None:
             return None
+        try:
+            value = file.document
+        except InputError:
+            self._draft.note_omission("unreadable-part", name, "unreadable file of the task")
+            return None
+        note_file_faults(file, name, self._draft)
+        return value
 
-    def _frame(self, api: list[Any], ui: list[Any]) -> None:
-        """What the task is and where it ran."""
-        draft, conversation = self._draft, self._draft.conversation
+    def _read_context(self, messages: list[Any], items: list[Any]) -> None:
+        """Read what the task is and where it ran."""
+        conversation = self._draft.conversation
         folder = self._source.path
         if folder is not None and self._source.shape != "folder":
             folder = folder.parent
-        name = folder.name if folder is not None and _TASK.fullmatch(folder.name) else None
-        item = self._value("history_item.json")
-        about = item if isinstance(item, dict) else {}
-        if found := as_text(about.get("id")) or name:
-            conversation["id"] = found
-        began = (
-            from_epoch(int(name), 0.001)
-            if name and _EPOCH.fullmatch(name)
-            else _first_ts(ui) or _first_ts(api)
-        )
-        if began:
-            conversation["started_at"] = began
-        facts, host = self._place()
-        facts |= {"cwd": as_text(about.get("workspace")), "mode": as_text(about.get("mode"))}
+        folder_id = None
+        if folder is not None and _TASK_ID.fullmatch(folder.name):
+            folder_id = folder.name
+        history_item = self._read_file("history_item.json")
+        if not isinstance(history_item, dict):
+            history_item = {}
+        task_id = as_text(history_item.get("id")) or folder_id
+        if task_id:
+            conversation["id"] = task_id
+        if folder_id and _EPOCH_MS.fullmatch(folder_id):
+            started_at = from_epoch(int(folder_id), 0.001)
+        else:
+            started_at = _get_first_time(items) or _get_first_time(messages)
+        if started_at:
+            conversation["started_at"] = started_at
+        environment = self._read_environment()
+        host = environment.get("host", "")
+        # The same task files are written by editors and by the command line.
         conversation["source_runtime"] = "cli" if "cli" in host.lower() else "ide"
-        if data := pick_fields(facts, *facts):
-            draft.add_annotation({"kind": "context", **data}, actor=self._client, ts=began)
+        facts = {
+            **environment,
+            "cwd": as_text(history_item.get("workspace")),
+            "mode": as_text(history_item.get("mode")),
+        }
+        data = pick_fields(facts, *facts)
+        if data:
+            self._draft.add_annotation(
+                {"kind": "context", **data}, actor=self._client, ts=started_at
+            )
 
-    def _place(self) -> tuple[dict[str, Any], str]:
-        """What the metadata say of the client and its host."""
-        metadata = self._value("task_metadata.json")
-        metadata = metadata if isinstance(metadata, dict) else {}
+    def _read_environment(self) -> dict[str, str]:
+        """Return what the metadata says about the client and its host."""
+        metadata = self._read_file("task_metadata.json")
+        if not isinstance(metadata, dict):
+            return {}
         if metadata.get("files_in_context"):
             self._draft.note_omission("bookkeeping", "task_metadata.json", "the files in context")
         history = metadata.get("environment_history")
-        last = (
-            history[-1]
-            if isinstance(history, list) and history and isinstance(history[-1], dict)
-            else {}
-        )
-        facts = {ours: last[key] for key, ours in _PLACE.items() if as_text(last.get(key))}
-        if history and not facts:
+        if not history:
+            return {}
+        facts: dict[str, str] = {}
+        if isinstance(history, list) and isinstance(history[-1], dict):
+            for key, name in _ENVIRONMENT_FIELDS.items():
+                value = as_text(history[-1].get(key))
+                if value:
+                    facts[name] = value
+        if not facts:
             self._draft.note_omission(
-                "unknown-record", "task_metadata.json", "an environment that is not described"
+                "unknown-record", "task_metadata.json", "environment without a description"
             )
-        return facts, as_text(last.get("host_name")) or ""
+        return facts
 
-    def _tell(self, api: list[Any], ui: list[Any]) -> None:
-        screen = Screen(ui, [item.get("role") if isinstance(item, dict) else None for item in api])
-        talk = Talk(self._draft, self._client, screen.typed)
-        for index, message in enumerate(api):
-            self._asides(screen, index)
+    def _read_messages(self, messages: list[Any], items: list[Any]) -> None:
+        roles = [item.get("role") if isinstance(item, dict) else None for item in messages]
+        panel = PanelIndex(items, roles)
+        reader = ApiMessageReader(self._draft, self._client, panel.typed)
+        for index, message in enumerate(messages):
+            self._add_notices(panel, index)
             if not isinstance(message, dict):
                 self._draft.note_omission(
-                    "skipped-record", f"message {index}", "a message that is no object"
+                    "skipped-record", f"message {index}", "message that is not an object"
                 )
                 continue
-            self._message(message, index, screen, talk)
-        for index in sorted(index for index in screen.asides if index >= len(api)):
-            self._asides(screen, index)
-        for kind, count in screen.other.items():
+            self._read_message(message, index, panel, reader)
+        for index in sorted(panel.notices):
+            if index >= len(messages):
+                self._add_notices(panel, index)
+        for kind, count in panel.other_kinds.items():
             for _ in range(count):
-                self._draft.note_omission("panel-only", UI, f"item {kind}")
-        talk.providers.set_provider(self._draft.conversation)
+                self._draft.note_omission("panel-only", UI_FILE, f"item {kind}")
+        reader.providers.set_provider(self._draft.conversation)
 
-    def _asides(self, screen: Screen, index: int) -> None:
-        for data, ts in screen.asides.get(index, ()):
+    def _add_notices(self, panel: PanelIndex, index: int) -> None:
+        for data, ts in panel.notices.get(index, ()):
             self._draft.add_annotation(data, actor=self._client, ts=ts)
 
-    def _message(self, message: dict[str, Any], index: int, screen: Screen, talk: Talk) -> None:
-        role, place = message.get("role"), f"message {index}"
-        # Forks keep the time with the message.
-        ts = from_epoch(message.get("ts"), 0.001) or screen.ts(index)
+    def _read_message(
+        self, message: dict[str, Any], index: int, panel: PanelIndex, reader: ApiMessageReader
+    ) -> None:
+        role = message.get("role")
+        # Only the forks store the time with the message.
+        ts = from_epoch(message.get("ts"), 0.001) or panel.get_time(index)
+        # Roo Code inserts the summary of a condensed context.
         if message.get("isSummary") is True:
-            words = parse_content(message.get("content") or "")
-            said = self._draft.add_message(
-                "user", words, self._client, ts=ts, visibility="internal"
+            content = parse_content(message.get("content") or "")
+            event = self._draft.add_message(
+                "user", content, self._client, ts=ts, visibility="internal"
             )
-            self._draft.add_annotation({"kind": "compaction"}, parent=said, ts=ts)
+            self._draft.add_annotation({"kind": "compaction"}, parent=event, ts=ts)
         elif role == "user":
-            talk.user(message.get("content"), ts)
+            reader.read_user_message(message.get("content"), ts)
         elif role == "assistant":
-            request = screen.requests.get(index, {})
-            talk.assistant(message, request, ts, place)
-            self._request(request, talk.model_actor(), ts)
+            request = panel.requests.get(index, {})
+            reader.read_response(message, request, ts, f"message {index}")
+            self._annotate_request(request, reader.get_model_actor(), ts)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
+            self._draft.note_omission(
+                "unknown-role", f"message {index}", f"role {format_kind(role)}"
+            )
 
-    def _request(self, request: dict[str, Any], actor: str, ts: str | None) -> None:
-        """What the panel knows of the request behind an answer."""
+    def _annotate_request(self, request: dict[str, Any], actor: str, ts: str | None) -> None:
+        """Add the cost of a request, and why it was aborted."""
         cost = request.get("cost")
         if type(cost) in (int, float) and cost:
             self._draft.add_annotation({"kind": "cost", "cost_usd": cost}, actor=actor, ts=ts)
@@ -172,9 +193,12 @@ class Task:
             "reason": as_text(request.get("cancelReason")),
             "message": as_text(request.get("streamingFailedMessage")),
         }
-        if data := pick_fields(facts, *facts):
+        data = pick_fields(facts, *facts)
+        if data:
             self._draft.add_annotation({"kind": "aborted", **data}, actor=actor, ts=ts)
 
 
-def _first_ts(items: list[Any]) -> str | None:
-    return from_epoch(items[0].get("ts"), 0.001) if items and isinstance(items[0], dict) else None
+def _get_first_time(items: list[Any]) -> str | None:
+    if not items or not isinstance(items[0], dict):
+        return None
+    return from_epoch(items[0].get("ts"), 0.001)

@@ -1,14 +1,21 @@
-"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the
-editor's databases."""
+"""Cursor: agent transcripts, chats of the command line, and chats in the editor's databases."""
 
 from open_token.formats.definition import Agent, Hooks, Skill
 
 AGENT = Agent(
     name="cursor",
     title="Cursor",
-    checked="transcripts of 2026; store.db, state.vscdb (composers of version 3 to 17) and the chats and composers that older builds kept with a workspace as described",
-    includes="prompts, answers, reasoning, calls and results, images, subagents; from databases also times, models, tokens",
-    omits="drafts, checkpoints, diffs, side data of results; transcripts lack most results",
+    checked=(
+        "transcripts of 2026; from descriptions only: store.db, state.vscdb (composers of version "
+        "3 to 17), the older chats and composers of a workspace"
+    ),
+    includes=(
+        "prompts, responses, reasoning, tool calls and results, images, subagents; from databases "
+        "also times, models, tokens"
+    ),
+    omits=(
+        "drafts, checkpoints, diffs, metadata of tool results; transcripts contain few tool results"
+    ),
     holds_several=True,
     signatures=(b'"message"',),
     containers=("sqlite",),

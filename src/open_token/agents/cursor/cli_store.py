@@ -1,12 +1,17 @@
-"""A chat of Cursor's command line: a database of blobs, of which the root lists the messages in
-order."""
+"""Read a chat of Cursor's command line: a database of blobs, with a root that lists messages."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from open_token.agents.cursor.conversation import LEFT, SPAWNING, Talk, spawned
+from open_token.agents.cursor.conversation import (
+    SPAWNING_TOOLS,
+    UNLISTED_BRANCH,
+    Conversation,
+    describe_subagent,
+    note_left_out_subagent,
+)
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
 from open_token.formats.shared.notes import format_kind
@@ -16,26 +21,32 @@ from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode
-_HASH = 32
-_UNPACKED = ("type", "image", "data", "mimeType", "providerOptions")
-_MESSAGES = 1
+_ROLES = ("system", "user", "assistant", "tool")
+_HASH_SIZE = 32
+_MESSAGES_FIELD = 1
 """The field of the root that lists messages; the others repeat them in another form."""
+_MEDIA_FIELDS = ("type", "image", "data", "mimeType", "providerOptions")
+_JSON_BLOBS_SQL = """
+    SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B' ORDER BY rowid
+"""
 
 
-def read(source: Source, draft: Draft) -> None:
-    """Tell the chat as it stands now."""
-    _Chat(source, draft).tell()
+def read_chat(source: Source, draft: Draft) -> None:
+    """Read the current state of the chat."""
+    _ChatReader(source, draft).read()
 
 
-def conversations(source: Source) -> list[Found]:
-    """The one chat that such a database holds."""
-    meta = _meta(source) or {}
-    name = get_text(meta, "agentId")
-    started = from_epoch(meta.get("createdAt"), 0.001)
-    return [Found(name, title=get_text(meta, "name"), started_at=started)] if name else []
+def list_chats(source: Source) -> list[Found]:
+    """List the one chat that such a database holds."""
+    meta = _read_meta(source) or {}
+    chat_id = get_text(meta, "agentId")
+    if chat_id is None:
+        return []
+    started_at = from_epoch(meta.get("createdAt"), 0.001)
+    return [Found(chat_id, title=get_text(meta, "name"), started_at=started_at)]
 
 
-def _meta(source: Source) -> JsonObject | None:
+def _read_meta(source: Source) -> JsonObject | None:
     value = next(source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
     try:
         meta = _decode(bytes.fromhex(value))
@@ -44,254 +55,292 @@ def _meta(source: Source) -> JsonObject | None:
     return meta if type(meta) is dict else None
 
 
-class _Chat:
-    """One chat while it is told."""
+class _ChatReader:
+    """Reads one chat."""
 
     def __init__(self, source: Source, draft: Draft) -> None:
         self._source = source
         self._draft = draft
-        self._talk = Talk(draft, asker=draft.get_actor("human", "user"), bare_is_typed=False)
-        self._calls: dict[str, tuple[str, Any]] = {}
-        """Calls that start a subagent, by their id: the key, and what was asked."""
+        user = draft.get_actor("human", "user")
+        self._conversation = Conversation(draft, asker=user, bare_is_typed=False)
+        self._spawning_calls: dict[str, tuple[str, Any]] = {}
+        """The keys and arguments of calls that start a subagent, by their ids."""
         self._listed: set[str] = set()
 
-    def tell(self) -> None:
-        """All that the root lists."""
-        meta = self._known()
-        names = {"id": get_text(meta, "agentId"), "title": get_text(meta, "name")}
-        conversation = self._draft.conversation
-        conversation |= {name: value for name, value in names.items() if value}  # type: ignore[typeddict-item]
-        if started := from_epoch(meta.get("createdAt"), 0.001):
-            conversation["started_at"] = started
-        conversation["source_runtime"] = "cli"
-        self._talk.model = get_text(meta, "lastUsedModel")
-        facts = pick_fields(meta, "mode", "approvalMode", "isRunEverything")
-        if parent := get_text(get_dict(meta, "subagentInfo"), "parentComposerId"):
-            facts["parent_id"] = parent
-        if facts:
-            self._talk.note({"kind": "context", **facts})
-        root = get_text(meta, "latestRootBlobId")
-        for number, message in enumerate(self._messages(root), 1):
-            self._message(message, f"message {number}")
-        self._left()
-        self._talk.providers.set_provider(conversation)
-
-    def _known(self) -> JsonObject:
-        meta = _meta(self._source)
+    def read(self) -> None:
+        """Read the messages that the root lists, and those it no longer lists."""
+        meta = _read_meta(self._source)
         if meta is None:
             self._draft.note_omission(
-                "broken-row", "meta", "the facts about the chat are no JSON object"
+                "broken-row", "meta", "metadata of the chat that is not a JSON object"
             )
-        return meta or {}
+            meta = {}
+        self._read_context(meta)
+        root = get_text(meta, "latestRootBlobId")
+        for number, message in enumerate(self._iterate_messages(root), 1):
+            self._read_message(message, f"message {number}")
+        self._read_unlisted_messages()
+        self._conversation.providers.set_provider(self._draft.conversation)
 
-    def _messages(self, root: str | None) -> Iterator[JsonObject]:
-        """The messages that the root lists; without a root that can be read all that there are, as
-        they were stored."""
-        data = self._blob(root) if root else None
-        names = list(_links(data)) if data else []
+    def _read_context(self, meta: JsonObject) -> None:
+        header = self._draft.conversation
+        chat_id = get_text(meta, "agentId")
+        if chat_id:
+            header["id"] = chat_id
+        title = get_text(meta, "name")
+        if title:
+            header["title"] = title
+        started_at = from_epoch(meta.get("createdAt"), 0.001)
+        if started_at:
+            header["started_at"] = started_at
+        header["source_runtime"] = "cli"
+        self._conversation.model = get_text(meta, "lastUsedModel")
+        facts = pick_fields(meta, "mode", "approvalMode", "isRunEverything")
+        parent = get_text(get_dict(meta, "subagentInfo"), "parentComposerId")
+        if parent:
+            facts["parent_id"] = parent
+        if facts:
+            self._conversation.annotate({"kind": "context", **facts})
+
+    def _iterate_messages(self, root: str | None) -> Iterator[JsonObject]:
+        """Yield the messages that the root lists; all messages if the root cannot be read."""
+        data = self._read_blob(root) if root else None
+        names = list(parse_message_list(data)) if data else []
         if not names:
             self._draft.note_omission(
-                "no-root",
-                "meta",
-                "no list of messages: they are told in the order in which they lie",
+                "no-root", "meta", "list of messages; they are exported in storage order"
             )
             for (raw,) in self._source.rows("SELECT data FROM blobs ORDER BY rowid"):
-                if (message := _message_in(raw)) is not None:
+                message = _decode_message(raw)
+                if message is not None:
                     yield message
             return
         for name in names:
-            message = _message_in(self._blob(name))
+            message = _decode_message(self._read_blob(name))
             if message is None:
                 self._draft.note_omission(
-                    "missing-blob", f"blob {name[:12]}", "a message that is listed and not there"
+                    "missing-blob", f"blob {name[:12]}", "message that is listed but missing"
                 )
             else:
                 yield message
         self._listed = set(names)
 
-    def _left(self) -> None:
-        """Messages of an earlier state lie there still, as they were stored: a branch that was
-        left."""
+    def _read_unlisted_messages(self) -> None:
+        """Read the messages of earlier states, which stay in the database, as a branch."""
         if not self._listed:
             return
-        draft, before = self._draft, self._draft.count
-        rows = self._source.rows(
-            "SELECT id, data FROM blobs WHERE hex(substr(data, 1, 1)) = '7B' ORDER BY rowid"
-        )
-        found = (_message_in(raw) for name, raw in rows if name not in self._listed)
-        for number, message in enumerate(filter(None, found), 1):
-            if draft.branches != "all":
+        draft = self._draft
+        first = draft.count
+        number = 0
+        for name, raw in self._source.rows(_JSON_BLOBS_SQL):
+            if name in self._listed:
+                continue
+            message = _decode_message(raw)
+            if message is None:
+                continue
+            number += 1
+            if draft.branches == "all":
+                self._read_message(message, f"unlisted message {number}")
+            else:
                 draft.note_omission(
                     "unlisted-message",
                     "blobs",
-                    "a message of an earlier state, before a summary or an edit",
+                    "message of an earlier state, before a summary or an edit",
                 )
-            else:
-                self._message(message, f"unlisted message {number}")
-        if draft.count > before:
-            draft.drop_branch(before, draft.count, dict(LEFT), self._talk.client)
+        if draft.count > first:
+            client = self._conversation.client
+            draft.drop_branch(first, draft.count, dict(UNLISTED_BRANCH), client)
 
-    def _blob(self, name: str) -> Any:
-        return next(self._source.rows("SELECT data FROM blobs WHERE id = ?", (name,)), (None,))[0]
+    def _read_blob(self, name: str) -> Any:
+        rows = self._source.rows("SELECT data FROM blobs WHERE id = ?", (name,))
+        return next(rows, (None,))[0]
 
-    def _message(self, message: JsonObject, place: str) -> None:
-        role, content = message["role"], message.get("content")
-        blocks = content if isinstance(content, list) else [] if content is None else [content]
+    def _read_message(self, message: JsonObject, position: str) -> None:
+        role = message["role"]
+        blocks = message.get("content")
+        if blocks is None:
+            blocks = []
+        elif not isinstance(blocks, list):
+            blocks = [blocks]
         options = get_dict(get_dict(message, "providerOptions"), "cursor")
+        client = self._conversation.client
         if role == "assistant":
-            actor = self._talk.speaker(get_text(options, "modelName"))
+            actor = self._conversation.get_model_actor(get_text(options, "modelName"))
             for block in blocks:
-                self._said(block, actor, place)
+                self._read_model_block(block, actor, position)
         elif role == "tool":
             for block in blocks:
-                self._result(block, options, place)
+                self._read_result(block, options, position)
         elif role == "system":
-            self._draft.add_message("system", _content(blocks), self._talk.client)
+            self._draft.add_message("system", _convert_content(blocks), client)
+        # A summary replaces earlier messages of the context.
         elif options.get("isSummary") is True:
-            said = self._draft.add_message(
-                "user", _content(blocks), self._talk.client, visibility="internal"
-            )
-            self._draft.add_annotation({"kind": "compaction_summary"}, parent=said)
+            content = _convert_content(blocks)
+            event = self._draft.add_message("user", content, client, visibility="internal")
+            self._draft.add_annotation({"kind": "compaction_summary"}, parent=event)
         else:
-            self._talk.prompt([_block(block) for block in blocks])
+            self._conversation.add_prompt([_convert_block(block) for block in blocks])
 
-    def _said(self, block: Any, actor: str, place: str) -> None:
+    def _read_model_block(self, block: Any, actor: str, position: str) -> None:
         kind = block.get("type") if type(block) is dict else "text"
         if kind == "tool-call":
-            native, tool = get_text(block, "toolCallId"), get_text(block, "toolName")
+            call_id = get_text(block, "toolCallId")
+            tool = get_text(block, "toolName")
             arguments = block.get("args", block.get("input"))
-            key = self._talk.call(native, tool, arguments, actor, place)
-            if tool in SPAWNING and native:
-                self._calls[native] = key, arguments
+            key = self._conversation.add_call(call_id, tool, arguments, actor, position)
+            if tool in SPAWNING_TOOLS and call_id:
+                self._spawning_calls[call_id] = (key, arguments)
         elif kind in ("reasoning", "redacted-reasoning"):
-            words = get_text(block, "text")
-            if words or block.get("signature") or block.get("data"):
-                self._draft.add_reasoning(words, actor)
+            text = get_text(block, "text")
+            if text or block.get("signature") or block.get("data"):
+                self._draft.add_reasoning(text, actor)
             else:
-                self._draft.note_omission("empty-reasoning", place, "reasoning without words")
+                self._draft.note_omission("empty-reasoning", position, "reasoning without text")
         elif kind == "tool-result":
-            self._result(block, {}, place)
+            self._read_result(block, {}, position)
         elif kind in ("text", "image", "file"):
-            if (content := _content([block])) != "":
-                self._talk.say(content, actor)
+            content = _convert_content([block])
+            if content != "":
+                self._conversation.add_response(content, actor)
         else:
-            self._draft.note_omission("unknown-part", place, f"part {format_kind(kind)}")
+            self._draft.note_omission("unknown-part", position, f"part {format_kind(kind)}")
 
-    def _result(self, block: Any, options: JsonObject, place: str) -> None:
+    def _read_result(self, block: Any, options: JsonObject, position: str) -> None:
         if type(block) is not dict or block.get("type") != "tool-result":
-            self._draft.note_omission("unknown-part", place, "part in a message of a tool")
+            self._draft.note_omission("unknown-part", position, "part in a message of a tool")
             return
-        told = get_dict(options, "highLevelToolCallResult")
-        native = get_text(block, "toolCallId")
-        failed = block.get("isError") is True or told.get("isError") is True
+        # Cursor's own view of the result, with more than the model saw.
+        metadata = get_dict(options, "highLevelToolCallResult")
+        call_id = get_text(block, "toolCallId")
+        # The name of the field depends on the version.
         output = block.get("result", block.get("output"))
         if output is None:
             output = block.get("experimental_content", "")
-        facts = {"is_error": True} if failed else {}
-        success = get_dict(get_dict(told, "output"), "success")
-        self._spawned(native, success, place)
+        if isinstance(output, list):
+            output = [_convert_block(item) for item in output]
+        facts: JsonObject = {}
+        if block.get("isError") is True or metadata.get("isError") is True:
+            facts["is_error"] = True
+        success = get_dict(get_dict(metadata, "output"), "success")
+        self._add_subagent(call_id, success, position)
         facts |= pick_fields(success, "executionTime", "exitCode", "durationMs")
-        if told.get("output") is not None:
+        if metadata.get("output") is not None:
             self._draft.note_omission(
-                "tool-metadata", place, "side data of a result that the model never saw"
+                "tool-metadata", position, "metadata of a result that the model did not see"
             )
-        self._talk.result(
-            native, [_block(item) for item in output] if isinstance(output, list) else output, facts
-        )
+        self._conversation.add_result(call_id, output, facts)
 
-    def _spawned(self, native: str | None, success: JsonObject, place: str) -> None:
-        """A subagent; what it did is only in side data of its result."""
-        call = self._calls.pop(native, None) if native else None
-        name, draft = get_text(success, "agentId"), self._draft
-        if call is None or name is None:
+    def _add_subagent(self, call_id: str | None, success: JsonObject, position: str) -> None:
+        """Add a reference to a subagent; its messages are not in this database."""
+        call = self._spawning_calls.pop(call_id, None) if call_id else None
+        agent_id = get_text(success, "agentId")
+        if call is None or agent_id is None:
             return
+        draft = self._draft
         if draft.subagents == "none":
-            draft.note_omission(
-                "subagent", place, "what a subagent did is left out (subagents=none)"
-            )
+            note_left_out_subagent(draft, position)
             return
-        data = {"kind": "subagent", **spawned(call[1]), "agent_id": name, "reference": name}
-        span = draft.start_span(data, self._talk.speaker(), call=call[0])
-        draft.end_span(span, call=call[0])
+        key, arguments = call
+        span = self._conversation.start_subagent(
+            agent_id,
+            key,
+            describe_subagent(arguments),
+            is_inline=False,
+            asker=self._conversation.get_model_actor(),
+        )
+        draft.end_span(span, call=key)
         if success.get("conversationSteps"):
             draft.note_omission(
-                "subagent-steps", place, "the steps of a subagent in the side data of its result"
+                "subagent-steps", position, "steps of a subagent in the metadata of its result"
             )
 
 
-def _message_in(raw: Any) -> JsonObject | None:
-    """The message that a blob holds; other blobs are lists of them and state."""
-    raw = raw.encode() if isinstance(raw, str) else raw
+def _decode_message(raw: Any) -> JsonObject | None:
+    """Return the message in a blob; other blobs hold lists of messages, and state."""
+    # SQLite returns text or bytes, as the row was written.
+    if isinstance(raw, str):
+        raw = raw.encode()
     if not isinstance(raw, bytes) or not raw.startswith(b"{"):
         return None
     try:
         value = _decode(raw)
     except (ValueError, RecursionError):
         return None
-    return (
-        value
-        if type(value) is dict and value.get("role") in ("system", "user", "assistant", "tool")
-        else None
-    )
+    if type(value) is dict and value.get("role") in _ROLES:
+        return value
+    return None
 
 
-def _links(data: Any) -> Iterator[str]:
-    """The hashes that a list of messages holds, which is a protocol buffer: a key, a length, the
-    bytes, and so on."""
+def parse_message_list(data: Any) -> Iterator[str]:
+    """Yield the hashes in a list of messages, which is a protocol buffer.
+
+    Stop at the first byte that cannot be parsed.
+    """
     if not isinstance(data, bytes):
         return
-    place, end = 0, len(data)
-    while place < end:
-        key, place = _number(data, place)
-        if key & 7 == 2:
-            size, place = _number(data, place)
-            if key >> 3 == _MESSAGES and size == _HASH and place + size <= end:
-                yield data[place : place + size].hex()
-            place += size
-        elif key & 7 == 0:
-            _, place = _number(data, place)
-        elif key & 7 in (1, 5):
-            place += 8 if key & 7 == 1 else 4
+    position = 0
+    end = len(data)
+    while position < end:
+        key, position = _parse_varint(data, position)
+        field = key >> 3
+        wire_type = key & 7
+        if wire_type == 2:  # a length and that many bytes
+            size, position = _parse_varint(data, position)
+            if field == _MESSAGES_FIELD and size == _HASH_SIZE and position + size <= end:
+                yield data[position : position + size].hex()
+            position += size
+        elif wire_type == 0:  # a varint
+            _, position = _parse_varint(data, position)
+        elif wire_type == 1:  # 64 bits
+            position += 8
+        elif wire_type == 5:  # 32 bits
+            position += 4
         else:
             return
 
 
-def _number(data: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and the place behind it; a broken one ends the list."""
-    value = shift = 0
-    while place < len(data) and shift < 64:
-        byte = data[place]
-        place += 1
+def _parse_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, and the position after it.
+
+    A damaged number is returned as 3, an unused wire type, at the end of the data.
+    """
+    value = 0
+    shift = 0
+    while position < len(data) and shift < 64:
+        byte = data[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place
+            return value, position
         shift += 7
     return 3, len(data)
 
 
-def _content(blocks: list[Any]) -> str | list[Any]:
-    made = [_block(block) for block in blocks]
-    if len(made) == 1 and type(made[0]) is dict and made[0].get("type") == "text":
-        text = made[0].get("text")
-        if isinstance(text, str):
-            return text
-    return made
+def _convert_content(blocks: list[Any]) -> str | list[Any]:
+    """Return a single text as a string, other content as a list of blocks."""
+    converted = [_convert_block(block) for block in blocks]
+    if len(converted) == 1:
+        block = converted[0]
+        if type(block) is dict and block.get("type") == "text":
+            text = block.get("text")
+            if isinstance(text, str):
+                return text
+    return converted
 
 
-def _block(block: Any) -> Any:
-    """A block as it stands in the record, without what Cursor says to its own server."""
+def _convert_block(block: Any) -> Any:
+    """Return a block without the options for Cursor's server, and with media unpacked."""
     if isinstance(block, str):
         return {"type": "text", "text": block}
     if type(block) is not dict:
         return block
+    kind = block.get("type")
     data = block.get("image", block.get("data"))
-    rest = {key: value for key, value in block.items() if key not in _UNPACKED}
-    if block.get("type") in ("image", "file") and isinstance(data, str):
-        kind = str(block["type"])
-        is_address = data.startswith(("data:", "http:", "https:"))
-        return (
-            build_media_url_block(data, kind)
-            if is_address
-            else build_media_block(get_text(block, "mimeType"), data, kind)
-        ) | rest
-    return {key: value for key, value in block.items() if key != "providerOptions"}
+    if kind not in ("image", "file") or not isinstance(data, str):
+        return {key: value for key, value in block.items() if key != "providerOptions"}
+    if data.startswith(("data:", "http:", "https:")):
+        converted = build_media_url_block(data, kind)
+    else:
+        converted = build_media_block(get_text(block, "mimeType"), data, kind)
+    other_fields = {key: value for key, value in block.items() if key not in _MEDIA_FIELDS}
+    return converted | other_fields

@@ -1,86 +1,89 @@
-"""Cursor: agent transcripts, the chats of its command line, the composers and older chats in the
-editor's databases."""
+"""Recognize Cursor's transcripts and the databases of its command line and its editor."""
 
 from typing import Any
 
-from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS
 from open_token.sources.source import Source
 
-_EDITOR = "Cursor/User/globalStorage/state.vscdb"
-_WORKSPACES = "Cursor/User/workspaceStorage/*/state.vscdb"
+CHATS_KEY = "workbench.panel.aichat.view.aichat.chatdata"
+COMPOSERS_KEY = "composer.composerData"
+"""The rows in which older builds stored all chats and composers of a workspace."""
 
-_FOREIGN = ("uuid", "parentUuid", "sessionId", "type")
-_TALK = {"role", "message", "uuid", "payload"}
+_ROLES = ("user", "assistant", "system", "tool")
+_FOREIGN_FIELDS = ("uuid", "parentUuid", "sessionId", "type")
+"""Fields of Claude Code's records, which also hold a `message`."""
+_MESSAGE_FIELDS = {"role", "message", "uuid", "payload"}
+
+_COMPOSER_SQL = """
+    SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1
+"""
+_WORKSPACE_SQL = "SELECT 1 FROM ItemTable WHERE key IN (?, ?) LIMIT 1"
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is a transcript or one of the two databases."""
+    """Return whether the source is a transcript or one of the databases."""
     if source.shape == "sqlite":
-        return is_store(source) or is_state(source)
-    records = source.sample if source.shape == "lines" else []
-    return (
-        bool(records)
-        and _is_talk(records[0])
-        and all(_is_talk(record) or _is_aside(record) for record in records)
-    )
-
-
-def _is_talk(record: Any) -> bool:
-    message = record.get("message") if isinstance(record, dict) else None
-    if not isinstance(message, dict) or record.get("role") not in (
-        "user",
-        "assistant",
-        "system",
-        "tool",
-    ):
+        return is_cli_store(source) or _is_editor_state(source)
+    if source.shape != "lines":
         return False
-    return isinstance(message.get("content"), list | str) and not any(
-        name in record for name in _FOREIGN
-    )
+    records = source.sample
+    if not records or not _is_message(records[0]):
+        return False
+    return all(_is_message(record) or _is_other_record(record) for record in records)
 
 
-def _is_aside(record: Any) -> bool:
-    """The end of a turn, or what newer versions may write between messages."""
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("type"), str)
-        and not _TALK & record.keys()
-    )
+def _is_message(record: Any) -> bool:
+    if not isinstance(record, dict) or record.get("role") not in _ROLES:
+        return False
+    message = record.get("message")
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list | str):
+        return False
+    return not any(name in record for name in _FOREIGN_FIELDS)
 
 
-def is_store(source: Source) -> bool:
-    """A chat of the command line: one root, and blobs by their hash."""
+def _is_other_record(record: Any) -> bool:
+    """Return whether it is the end of a turn, or a record type of a later version."""
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        return False
+    return not _MESSAGE_FIELDS & record.keys()
+
+
+def is_cli_store(source: Source) -> bool:
+    """Return whether it is a chat of the command line: metadata, and blobs by their hash."""
     tables = source.tables
-    if not {"key", "value"} <= set(tables.get("meta", ())) or not {"id", "data"} <= set(
-        tables.get("blobs", ())
-    ):
+    if not {"key", "value"} <= set(tables.get("meta", ())):
+        return False
+    if not {"id", "data"} <= set(tables.get("blobs", ())):
         return False
     value = next(source.rows("SELECT value FROM meta WHERE key = '0'"), (None,))[0]
-    return isinstance(value, str) and value.startswith(("7b", "7B"))  # JSON in hexadecimal digits
+    # The metadata is a JSON object in hexadecimal digits.
+    return isinstance(value, str) and value.startswith(("7b", "7B"))
 
 
-def is_state(source: Source) -> bool:
-    """The editor's database, with composers or chats in it."""
+def _is_editor_state(source: Source) -> bool:
+    """Return whether it is a database of the editor, with composers or chats in it."""
     if {"key", "value"} <= set(source.tables.get("cursorDiskKV", ())):
-        rows = source.rows(
-            "SELECT 1 FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' LIMIT 1"
-        )
-        if next(rows, None) is not None:
+        if next(source.rows(_COMPOSER_SQL), None) is not None:
             return True
     if not {"key", "value"} <= set(source.tables.get("ItemTable", ())):
         return False
-    found = source.rows("SELECT 1 FROM ItemTable WHERE key IN (?, ?) LIMIT 1", (CHATS, COMPOSERS))
-    return next(found, None) is not None
+    rows = source.rows(_WORKSPACE_SQL, (CHATS_KEY, COMPOSERS_KEY))
+    return next(rows, None) is not None
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first records of a transcript tell: the first words typed."""
+    """Return the first prompt of a transcript as its title."""
     for record in records:
-        if _is_talk(record) and record["role"] == "user":
-            content = record["message"]["content"]
-            blocks = content if isinstance(content, list) else [{"text": content}]
-            texts = [block.get("text") for block in blocks if isinstance(block, dict)]
-            words = next((text for text in texts if isinstance(text, str)), "")
-            typed = words.partition("<user_query>")[2].partition("</user_query>")[0] or words
+        if _is_message(record) and record["role"] == "user":
+            text = _get_first_text(record["message"]["content"])
+            typed = text.partition("<user_query>")[2].partition("</user_query>")[0] or text
             return {"title": typed.strip()[:400]}
     return {}
+
+
+def _get_first_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    for block in content:
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            return str(block["text"])
+    return ""

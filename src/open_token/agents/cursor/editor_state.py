@@ -1,16 +1,22 @@
-"""The composers and chats in Cursor's editor databases: which there are, one of them told with its
-subagents."""
+"""Read the composers and chats in Cursor's editor databases, with their subagents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from open_token.agents.cursor.bubbles import Bubbles
-from open_token.agents.cursor.conversation import LEFT, Talk, spawned
-from open_token.agents.cursor.workspace_chats import CHATS, COMPOSERS, chats, workspace
+from open_token.agents.cursor.bubbles import BubbleReader
+from open_token.agents.cursor.conversation import (
+    MAX_DEPTH,
+    UNLISTED_BRANCH,
+    Conversation,
+    describe_subagent,
+    note_left_out_subagent,
+)
+from open_token.agents.cursor.detect import CHATS_KEY, COMPOSERS_KEY
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
 from open_token.formats.shared.session_tree import SessionTree
@@ -19,15 +25,18 @@ from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode
-_NOBODY = "(nobody)"
-"""Whose a setting or a token of the editor is: no conversation has this id."""
-_DEEPEST = 8
+_NO_OWNER = "(nobody)"
+"""The owner of settings and tokens of the editor: no conversation has this id."""
+_COMPOSERS_SQL = """
+    SELECT key, value FROM cursorDiskKV
+    WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid
+"""
+_BUBBLE_KEYS_SQL = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid"
 
 
-class _Brief(msgspec.Struct, gc=False, rename="camel"):
-    """What a list needs of a composer; the bulk of it stays bytes."""
+class _ComposerHeader(msgspec.Struct, gc=False, rename="camel"):
+    """The fields of a composer that a list needs; decoding no others saves time."""
 
-    composer_id: Any = None
     name: Any = None
     created_at: Any = None
     last_updated_at: Any = None
@@ -38,289 +47,361 @@ class _Brief(msgspec.Struct, gc=False, rename="camel"):
     workspace_identifier: Any = None
 
 
-_brief = msgspec.json.Decoder(_Brief).decode
+_decode_header = msgspec.json.Decoder(_ComposerHeader).decode
 
 
 @dataclass
 class _Index:
-    """The composers of a database in the order of its rows, and who started whom."""
+    """The composers of a database in the order of its rows, and which started which."""
 
     composers: dict[str, JsonObject] = field(default_factory=dict)
-    inside: dict[str, JsonObject] = field(default_factory=dict)
-    """Those that stand whole in a row with others."""
+    """The summaries of all composers, by id."""
+    embedded: dict[str, JsonObject] = field(default_factory=dict)
+    """Complete chats and composers of older builds, which stored all of them in one row."""
     lineage: SessionTree = field(default_factory=lambda: SessionTree({}))
 
 
-_known: WeakKeyDictionary[Source, _Index] = WeakKeyDictionary()
+_indexes: WeakKeyDictionary[Source, _Index] = WeakKeyDictionary()
 
 
-def conversations(source: Source) -> list[Found]:
-    """The composers that a person started and in which something was said."""
-    index = _index(source)
-    return [_found(name, index.composers[name]) for name in index.lineage.roots]
+def list_composers(source: Source) -> list[Found]:
+    """List the composers with messages that a person started."""
+    index = _get_index(source)
+    return [_describe(name, index.composers[name]) for name in index.lineage.roots]
 
 
-def _found(name: str, brief: JsonObject) -> Found:
+def _describe(composer_id: str, summary: JsonObject) -> Found:
     return Found(
-        name,
-        title=get_text(brief, "name"),
-        started_at=from_epoch(brief.get("createdAt"), 0.001),
-        updated_at=from_epoch(brief.get("lastUpdatedAt"), 0.001),
-        cwd=get_text(brief, "cwd"),
-        messages=brief["messages"],
+        composer_id,
+        title=get_text(summary, "name"),
+        started_at=from_epoch(summary.get("createdAt"), 0.001),
+        updated_at=from_epoch(summary.get("lastUpdatedAt"), 0.001),
+        cwd=get_text(summary, "cwd"),
+        messages=summary["messages"],
     )
 
 
-def belongs(source: Source, at: str, value: Any) -> str | None:
-    """The composer that a row belongs to; the editor's settings and tokens belong to none of
-    them."""
-    key = value.get("key", value.get("composerId")) if type(value) is dict else None
-    if at == "ItemTable" and key in (CHATS, COMPOSERS):
+def find_owner_of_row(source: Source, table: str, row: Any) -> str | None:
+    """Return the composer that a row belongs to.
+
+    Settings and tokens of the editor belong to none; rows with all chats have no single owner.
+    """
+    key = row.get("key", row.get("composerId")) if type(row) is dict else None
+    if table == "ItemTable" and key in (CHATS_KEY, COMPOSERS_KEY):
         return None
-    if not isinstance(key, str) or at not in ("cursorDiskKV", "composerHeaders"):
-        return _NOBODY
-    name = key.split(":")[1] if ":" in key else key
-    index = _index(source)
-    return index.lineage.find_root(name) if name in index.composers else _NOBODY
+    if not isinstance(key, str) or table not in ("cursorDiskKV", "composerHeaders"):
+        return _NO_OWNER
+    # Keys are `composerData:<composer>`, `bubbleId:<composer>:<bubble>` and so on.
+    composer_id = key.split(":")[1] if ":" in key else key
+    index = _get_index(source)
+    if composer_id not in index.composers:
+        return _NO_OWNER
+    return index.lineage.find_root(composer_id)
 
 
-def _index(source: Source) -> _Index:
-    if source not in _known:
-        composers = {name: brief for name, brief in _briefs(source) if brief["messages"]}
-        inside = {name: chat for name, chat in chats(source) if name not in composers}
-        cwd = workspace(source) if inside else None
-        composers |= {name: _brief_of(chat, cwd) for name, chat in inside.items()}
-        for name, header in _headers(source).items():
-            if name in composers:
-                composers[name] = {**composers[name], **header}
-        _known[source] = _Index(composers, inside, SessionTree(composers, "parent"))
-    return _known[source]
+def _get_index(source: Source) -> _Index:
+    if source not in _indexes:
+        _indexes[source] = _build_index(source)
+    return _indexes[source]
 
 
-def _brief_of(chat: JsonObject, cwd: str | None) -> JsonObject:
-    said = get_dicts(chat, "conversation") or get_dict(chat, "conversationMap")
-    made = _facts(
-        chat.get("name"), chat.get("createdAt"), chat.get("lastUpdatedAt"), chat.get("subagentInfo")
-    )
-    return made | {"messages": len(said)} | ({"cwd": cwd} if cwd else {})
+def _build_index(source: Source) -> _Index:
+    composers: dict[str, JsonObject] = {}
+    for name, summary in _iterate_summaries(source):
+        if summary["messages"]:
+            composers[name] = summary
+    embedded = {name: chat for name, chat in _iterate_embedded(source) if name not in composers}
+    cwd = _find_workspace(source) if embedded else None
+    for name, chat in embedded.items():
+        messages = get_dicts(chat, "conversation") or get_dict(chat, "conversationMap")
+        summary = _summarize(chat)
+        summary["messages"] = len(messages)
+        if cwd:
+            summary["cwd"] = cwd
+        composers[name] = summary
+    for name, summary in _iterate_header_table(source):
+        if name in composers:
+            composers[name] |= summary
+    return _Index(composers, embedded, SessionTree(composers, "parent"))
 
 
-def _briefs(source: Source) -> Iterator[tuple[str, JsonObject]]:
+def _iterate_summaries(source: Source) -> Iterator[tuple[str, JsonObject]]:
     if "cursorDiskKV" not in source.tables:
         return
-    for key, value in source.rows(
-        "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid"
-    ):
+    for key, value in source.rows(_COMPOSERS_SQL):
         try:
-            brief = _brief(value)
+            header = _decode_header(value)
         except (ValueError, TypeError, RecursionError):
             continue
-        told = brief.full_conversation_headers_only or brief.conversation or brief.conversation_map
-        count = len(told) if isinstance(told, list | dict) else 0
-        made = _facts(brief.name, brief.created_at, brief.last_updated_at, brief.subagent_info)
-        cwd = _folder(brief.workspace_identifier)
-        yield key.partition(":")[2], made | {"messages": count} | ({"cwd": cwd} if cwd else {})
+        messages = (
+            header.full_conversation_headers_only or header.conversation or header.conversation_map
+        )
+        summary = _summarize(
+            {
+                "name": header.name,
+                "createdAt": header.created_at,
+                "lastUpdatedAt": header.last_updated_at,
+                "subagentInfo": header.subagent_info,
+                "workspaceIdentifier": header.workspace_identifier,
+            }
+        )
+        summary["messages"] = len(messages) if isinstance(messages, list | dict) else 0
+        yield key.partition(":")[2], summary
 
 
-def _headers(source: Source) -> dict[str, JsonObject]:
-    """Newer builds keep what a list of composers shows in a table of its own."""
+def _iterate_header_table(source: Source) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the rows of the table in which newer builds store what lists of composers show."""
     if not {"composerId", "value"} <= set(source.tables.get("composerHeaders", ())):
-        return {}
-    found: dict[str, JsonObject] = {}
+        return
     for name, value in source.rows("SELECT composerId, value FROM composerHeaders"):
-        header = _value(value)
+        header = _decode_object(value)
         if isinstance(name, str) and header is not None:
-            info = header.get("subagentInfo")
-            made = _facts(
-                header.get("name"), header.get("createdAt"), header.get("lastUpdatedAt"), info
-            )
-            cwd = _folder(header.get("workspaceIdentifier"))
-            found[name] = made | ({"cwd": cwd} if cwd else {})
-    return found
+            yield name, _summarize(header)
 
 
-def _facts(name: Any, created: Any, updated: Any, subagent: Any) -> JsonObject:
-    about = {"name": name, "createdAt": created, "lastUpdatedAt": updated}
-    about |= {
+def _summarize(composer: JsonObject) -> JsonObject:
+    subagent = composer.get("subagentInfo")
+    # Not all builds store the workspace with the composer.
+    folder = get_dict(composer.get("workspaceIdentifier"), "uri")
+    summary = {
+        "name": composer.get("name"),
+        "createdAt": composer.get("createdAt"),
+        "lastUpdatedAt": composer.get("lastUpdatedAt"),
         "parent": get_text(subagent, "parentComposerId"),
         "call": get_text(subagent, "toolCallId"),
+        "cwd": get_text(folder, "fsPath"),
     }
-    return {key: value for key, value in about.items() if value is not None}
+    return {key: value for key, value in summary.items() if value is not None}
 
 
-def _folder(workspace: Any) -> str | None:
-    return get_text(get_dict(workspace, "uri"), "fsPath")
-
-
-def _value(value: Any) -> JsonObject | None:
+def _decode_object(value: Any) -> JsonObject | None:
     try:
-        made = _decode(value)
+        decoded = _decode(value)
     except (ValueError, TypeError, RecursionError):
         return None
-    return made if type(made) is dict else None
+    return decoded if type(decoded) is dict else None
 
 
-def read(source: Source, draft: Draft) -> None:
-    """Tell the chosen composer, or the only one."""
-    index = _index(source)
-    chosen = source.conversation or next(iter(index.lineage.roots), None)
-    if chosen is None:
+def _iterate_embedded(source: Source) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the chats before composers, and the first composers, which were stored together.
+
+    Chats are yielded in the form of a composer. Later builds only list their composers there.
+    """
+    if not {"key", "value"} <= set(source.tables.get("ItemTable", ())):
         return
-    talk = Talk(draft, asker=draft.get_actor("human", "user"))
-    _frame(draft, chosen, index.composers.get(chosen, {}))
-    _Composer(source, index, talk, chosen, 0).tell()
-    talk.providers.set_provider(draft.conversation)
+    for tab in get_dicts(_read_item(source, CHATS_KEY), "tabs"):
+        name = get_text(tab, "tabId") or get_text(tab, "id")
+        if name and get_dicts(tab, "bubbles"):
+            yield name, _convert_tab(tab)
+    for composer in get_dicts(_read_item(source, COMPOSERS_KEY), "allComposers"):
+        name = get_text(composer, "composerId")
+        has_messages = get_dicts(composer, "conversation") or get_dict(composer, "conversationMap")
+        if name and has_messages:
+            yield name, composer
 
 
-def _frame(draft: Draft, name: str, brief: JsonObject) -> None:
-    conversation = draft.conversation
-    conversation["id"] = name
-    if title := get_text(brief, "name"):
-        conversation["title"] = title
-    if started := from_epoch(brief.get("createdAt"), 0.001):
-        conversation["started_at"] = started
-    conversation["source_runtime"] = "ide"
+def _read_item(source: Source, key: str) -> JsonObject:
+    rows = source.rows("SELECT value FROM ItemTable WHERE key = ?", (key,))
+    return _decode_object(next(rows, (None,))[0]) or {}
 
 
-class _Composer:
-    """One composer while it is told."""
+def _convert_tab(tab: JsonObject) -> JsonObject:
+    composer: JsonObject = {
+        "conversation": tab["bubbles"],
+        "lastUpdatedAt": tab.get("lastSendTime", tab.get("timestamp")),
+    }
+    title = get_text(tab, "chatTitle") or get_text(tab, "title")
+    if title:
+        composer["name"] = title.partition("\n")[0][:160]
+    return composer
 
-    def __init__(self, source: Source, index: _Index, talk: Talk, name: str, depth: int) -> None:
+
+def _find_workspace(source: Source) -> str | None:
+    """Return the folder of the workspace, from the file next to its database."""
+    file = source.open_sibling("workspace.json")
+    if file is None or file.shape not in ("document", "lines") or not file.sample:
+        return None
+    folder = get_text(file.sample[0], "folder")
+    if folder is None or not folder.startswith("file://"):
+        return None
+    return unquote(folder.removeprefix("file://"))
+
+
+def read_composer(source: Source, draft: Draft) -> None:
+    """Read the chosen composer, or the first one, into the draft."""
+    index = _get_index(source)
+    composer_id = source.conversation or next(iter(index.lineage.roots), None)
+    if composer_id is None:
+        return
+    summary = index.composers.get(composer_id, {})
+    header = draft.conversation
+    header["id"] = composer_id
+    title = get_text(summary, "name")
+    if title:
+        header["title"] = title
+    started_at = from_epoch(summary.get("createdAt"), 0.001)
+    if started_at:
+        header["started_at"] = started_at
+    header["source_runtime"] = "ide"
+    conversation = Conversation(draft, asker=draft.get_actor("human", "user"))
+    _ComposerReader(source, index, conversation, composer_id, 0).read()
+    conversation.providers.set_provider(header)
+
+
+class _ComposerReader:
+    """Reads one composer."""
+
+    def __init__(
+        self,
+        source: Source,
+        index: _Index,
+        conversation: Conversation,
+        composer_id: str,
+        depth: int,
+    ) -> None:
         self._source = source
         self._index = index
-        self._talk = talk
-        self._draft = talk.draft
-        self._name = name
+        self._conversation = conversation
+        self._draft = conversation.draft
+        self._id = composer_id
         self._depth = depth
         self._label = "subagent bubble" if depth else "bubble"
-        calls = {
-            index.composers[child].get("call"): child for child in index.lineage.get_children(name)
-        }
-        self._children = {call: child for call, child in calls.items() if isinstance(call, str)}
-        self._told: set[str] = set()
+        self._child_of_call: dict[str, str] = {}
+        for child in index.lineage.get_children(composer_id):
+            call_id = index.composers[child].get("call")
+            if isinstance(call_id, str):
+                self._child_of_call[call_id] = child
+        self._read_children: set[str] = set()
 
-    def tell(self) -> None:
-        """All bubbles, then the subagents that no call named."""
-        composer = (
-            self._index.inside.get(self._name) or self._row(f"composerData:{self._name}") or {}
-        )
-        self._talk.model = get_text(get_dict(composer, "modelConfig"), "modelName")
-        self._context(composer)
-        bubbles = Bubbles(self._talk, self._started)
-        for number, bubble in enumerate(self._bubbles(composer), 1):
-            bubbles.tell(bubble, f"{self._label} {number}")
-        self._left(bubbles, composer)
-        if summary := _summary(composer):
-            self._talk.note({"kind": "compaction", "summary": summary})
-        for child in self._index.lineage.get_children(self._name):
-            if child not in self._told:
-                self._child(child, None, {})
+    def read(self) -> None:
+        """Read all bubbles, then the subagents that no call names."""
+        composer = self._index.embedded.get(self._id)
+        if composer is None:
+            composer = self._read_row(f"composerData:{self._id}") or {}
+        self._conversation.model = get_text(get_dict(composer, "modelConfig"), "modelName")
+        self._read_context(composer)
+        bubbles = BubbleReader(self._conversation, self._read_spawned_subagent)
+        for number, bubble in enumerate(self._iterate_bubbles(composer), 1):
+            bubbles.read(bubble, f"{self._label} {number}")
+        self._read_unlisted_bubbles(bubbles, composer)
+        summary = _get_compaction_summary(composer)
+        if summary:
+            self._conversation.annotate({"kind": "compaction", "summary": summary})
+        for child in self._index.lineage.get_children(self._id):
+            if child not in self._read_children:
+                self._read_subagent(child, None, {})
 
-    def _context(self, composer: JsonObject) -> None:
-        facts = pick_fields(composer, "unifiedMode", "createdOnBranch", "status")
-        if cwd := self._index.composers.get(self._name, {}).get("cwd"):
-            facts = {"cwd": cwd, **facts}
+    def _read_context(self, composer: JsonObject) -> None:
+        facts: JsonObject = {}
+        cwd = self._index.composers.get(self._id, {}).get("cwd")
+        if cwd:
+            facts["cwd"] = cwd
+        facts |= pick_fields(composer, "unifiedMode", "createdOnBranch", "status")
         if facts:
-            self._talk.note({"kind": "context", **facts})
-        if isinstance(composer.get("text"), str) and composer["text"].strip():
-            self._draft.note_omission("draft", "composer", "words in the input that were not sent")
+            self._conversation.annotate({"kind": "context", **facts})
+        # The input field of the composer.
+        draft_text = composer.get("text")
+        if isinstance(draft_text, str) and draft_text.strip():
+            self._draft.note_omission("draft", "composer", "text in the input that was not sent")
 
-    def _bubbles(self, composer: JsonObject) -> Iterator[JsonObject]:
-        """The bubbles in the order of the composer: named by headers, or, in older versions, inside
-        it."""
-        inside = composer.get("conversationMap")
-        held: JsonObject = inside if type(inside) is dict else {}
+    def _iterate_bubbles(self, composer: JsonObject) -> Iterator[JsonObject]:
+        """Yield the bubbles in order: in rows of their own, or in older versions inside."""
+        bubble_map = get_dict(composer, "conversationMap")
         headers = get_dicts(composer, "fullConversationHeadersOnly")
-        if headers and self._name not in self._index.inside:
+        if headers and self._id not in self._index.embedded:
             for header in headers:
                 name = get_text(header, "bubbleId")
-                bubble = self._row(f"bubbleId:{self._name}:{name}") or get_dict(held, name or "")
+                bubble = self._read_row(f"bubbleId:{self._id}:{name}")
+                bubble = bubble or get_dict(bubble_map, name or "")
                 if bubble:
                     yield {"type": header.get("type"), **bubble}
                 else:
                     self._draft.note_omission(
-                        "missing-bubble", self._label, "a message that is listed and not there"
+                        "missing-bubble", self._label, "message that is listed but missing"
                     )
-        elif get_dicts(composer, "conversation"):
-            yield from get_dicts(composer, "conversation")
-        else:
-            yield from (bubble for bubble in held.values() if type(bubble) is dict)
-
-    def _left(self, bubbles: Bubbles, composer: JsonObject) -> None:
-        """Messages that were edited away lie there still, and no list names them: a branch that was
-        left."""
-        listed = {
-            get_text(header, "bubbleId")
-            for header in get_dicts(composer, "fullConversationHeadersOnly")
-        }
-        if not listed or self._name in self._index.inside:
             return
-        first, last = f"bubbleId:{self._name}:", f"bubbleId:{self._name};"
-        rows = self._source.rows(
-            "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid", (first, last)
-        )
-        keys = [key for (key,) in rows if key.rpartition(":")[2] not in listed]
-        before = self._draft.count
-        for number, key in enumerate(keys, 1):
-            if self._draft.branches != "all":
-                self._draft.note_omission(
-                    "unlisted-message", self._label, "a message that the composer no longer lists"
-                )
-            elif bubble := self._row(key):
-                bubbles.tell(bubble, f"unlisted {self._label} {number}")
-        if self._draft.count > before:
-            self._draft.drop_branch(before, self._draft.count, dict(LEFT), self._talk.client)
+        inline_bubbles = get_dicts(composer, "conversation")
+        if inline_bubbles:
+            yield from inline_bubbles
+            return
+        for bubble in bubble_map.values():
+            if type(bubble) is dict:
+                yield bubble
 
-    def _row(self, key: str) -> JsonObject | None:
+    def _read_unlisted_bubbles(self, bubbles: BubbleReader, composer: JsonObject) -> None:
+        """Read messages that were edited away, which stay in the database, as a branch."""
+        headers = get_dicts(composer, "fullConversationHeadersOnly")
+        if not headers or self._id in self._index.embedded:
+            return
+        listed = {get_text(header, "bubbleId") for header in headers}
+        draft = self._draft
+        first = draft.count
+        bounds = (f"bubbleId:{self._id}:", f"bubbleId:{self._id};")
+        # Reading a bubble runs further queries: finish this one first.
+        keys = [key for (key,) in self._source.rows(_BUBBLE_KEYS_SQL, bounds)]
+        unlisted = [key for key in keys if key.rpartition(":")[2] not in listed]
+        for number, key in enumerate(unlisted, 1):
+            if draft.branches != "all":
+                draft.note_omission(
+                    "unlisted-message", self._label, "message that the composer no longer lists"
+                )
+                continue
+            bubble = self._read_row(key)
+            if bubble:
+                bubbles.read(bubble, f"unlisted {self._label} {number}")
+        if draft.count > first:
+            client = self._conversation.client
+            draft.drop_branch(first, draft.count, dict(UNLISTED_BRANCH), client)
+
+    def _read_row(self, key: str) -> JsonObject | None:
         rows = self._source.rows("SELECT value FROM cursorDiskKV WHERE key = ?", (key,))
         value = next(rows, (None,))[0]
-        made = _value(value) if value is not None else None
-        if value is not None and made is None:
+        if value is None:
+            return None
+        decoded = _decode_object(value)
+        if decoded is None:
             self._draft.note_omission(
-                "broken-row", self._label, "a row whose value is no JSON object"
+                "broken-row", self._label, "row whose value is not a JSON object"
             )
-        return made
+        return decoded
 
-    def _started(
-        self, key: str, native: str | None, arguments: Any, result: Any, actor: str
+    def _read_spawned_subagent(
+        self, key: str, call_id: str | None, arguments: Any, result: Any, actor: str
     ) -> None:
-        """A call may have started a subagent: its composer names the call, or the result names the
-        composer."""
-        child = self._children.get(native or "") or get_text(result, "agentId")
-        if child in self._index.composers and child not in self._told:
-            self._child(child, key, spawned(arguments), actor)
+        """Read the subagent of a call: its composer names the call, or the result names it."""
+        child = self._child_of_call.get(call_id or "") or get_text(result, "agentId")
+        if child in self._index.composers and child not in self._read_children:
+            self._read_subagent(child, key, describe_subagent(arguments), actor)
 
-    def _child(
-        self, name: str, call: str | None, about: JsonObject, asker: str | None = None
+    def _read_subagent(
+        self, composer_id: str, call: str | None, description: JsonObject, asker: str | None = None
     ) -> None:
         draft = self._draft
-        self._told.add(name)
+        self._read_children.add(composer_id)
         if draft.subagents == "none":
-            draft.note_omission(
-                "subagent",
-                f"event {draft.count}",
-                "what a subagent did is left out (subagents=none)",
-            )
+            note_left_out_subagent(draft, f"event {draft.count}")
             return
-        brief = self._index.composers[name]
-        data: JsonObject = {"kind": "subagent", **about, "agent_id": name}
-        inline = draft.subagents == "inline" and self._depth < _DEEPEST
-        if not inline:
-            data["reference"] = name
-        asker = asker or self._talk.speaker()
-        span = draft.start_span(
-            data, asker, ts=from_epoch(brief.get("createdAt"), 0.001), call=call
+        summary = self._index.composers[composer_id]
+        is_inline = draft.subagents == "inline" and self._depth < MAX_DEPTH
+        asker = asker or self._conversation.get_model_actor()
+        span = self._conversation.start_subagent(
+            composer_id,
+            call,
+            description,
+            is_inline=is_inline,
+            asker=asker,
+            ts=from_epoch(summary.get("createdAt"), 0.001),
         )
-        if inline:
-            talk = Talk(
-                draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent"
-            )
-            talk.providers = self._talk.providers
-            _Composer(self._source, self._index, talk, name, self._depth + 1).tell()
-        draft.end_span(span, ts=from_epoch(brief.get("lastUpdatedAt"), 0.001), call=call)
+        if is_inline:
+            name = description.get("subagent_type") or "subagent"
+            conversation = Conversation(draft, asker=asker, span=span, name=name)
+            # All threads determine the provider of the conversation together.
+            conversation.providers = self._conversation.providers
+            depth = self._depth + 1
+            _ComposerReader(self._source, self._index, conversation, composer_id, depth).read()
+        draft.end_span(span, ts=from_epoch(summary.get("lastUpdatedAt"), 0.001), call=call)
 
 
-def _summary(composer: JsonObject) -> str | None:
-    """What the conversation was shortened to."""
+def _get_compaction_summary(composer: JsonObject) -> str | None:
     latest = get_dict(composer, "latestConversationSummary")
     return get_text(get_dict(latest, "summary"), "summary") or get_text(latest, "summary")

@@ -1,11 +1,16 @@
-"""A Cursor agent transcript, with the transcripts of its subagents, which lie in a folder beside
-it."""
+"""Read a Cursor agent transcript, with the transcripts of its subagents in a subfolder."""
 
 import re
 from pathlib import PurePath
 from typing import Any
 
-from open_token.agents.cursor.conversation import SPAWNING, Talk, spawned
+from open_token.agents.cursor.conversation import (
+    MAX_DEPTH,
+    SPAWNING_TOOLS,
+    Conversation,
+    describe_subagent,
+    note_left_out_subagent,
+)
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
     THINKING_TYPES,
@@ -14,167 +19,182 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_output,
 )
 from open_token.formats.shared.fields import JsonObject, get_dict, get_text
-from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.sources.source import Source
 
-_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-_USUAL_ENDS = ("success", "completed")
-_DEEPEST = 8
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_NORMAL_STATES = ("success", "completed")
 
 
-def read(source: Source, draft: Draft) -> None:
-    """Tell the transcript, and inside it those of its subagents."""
-    if name := _id_in_name(source):
+def read_transcript(source: Source, draft: Draft) -> None:
+    """Read the transcript with those of its subagents."""
+    # Transcripts do not contain the id of the conversation; it is the name of the file.
+    name = PurePath(source.name).name.split(".")[0]
+    if source.path is not None and _UUID.fullmatch(name):
         draft.conversation["id"] = name
-    alone = source.path is not None and source.path.parent.name == "subagents"
-    asker = draft.get_actor("model", "parent agent") if alone else draft.get_actor("human", "user")
-    _Transcript(source, Talk(draft, asker=asker), source.find_siblings("subagents/*.jsonl")).tell()
+    if source.path is not None and source.path.parent.name == "subagents":
+        asker = draft.get_actor("model", "parent agent")
+    else:
+        asker = draft.get_actor("human", "user")
+    subagents = source.find_siblings("subagents/*.jsonl")
+    _TranscriptReader(source, Conversation(draft, asker=asker), subagents).read()
 
 
-def _id_in_name(source: Source) -> str | None:
-    stem = PurePath(source.name).name.split(".")[0]
-    return stem if source.path is not None and _ID.fullmatch(stem) else None
+class _TranscriptReader:
+    """Reads one file."""
 
-
-class _Transcript:
-    """One file while it is told."""
-
-    def __init__(self, source: Source, talk: Talk, children: list[Source], depth: int = 0) -> None:
+    def __init__(
+        self,
+        source: Source,
+        conversation: Conversation,
+        subagents: list[Source],
+        depth: int = 0,
+    ) -> None:
         self._source = source
-        self._talk = talk
-        self._draft = talk.draft
-        self._children = [(child, _prompt_of(child)) for child in children]
-        self._waiting: list[tuple[str, JsonObject]] = []
-        """Calls that start a subagent of which no file has the prompt."""
+        self._conversation = conversation
+        self._draft = conversation.draft
+        self._subagents = [(file, _get_first_prompt(file)) for file in subagents]
+        """The transcripts of subagents that no call was matched with, and their prompts."""
+        self._unmatched_calls: list[tuple[str, JsonObject]] = []
+        """Calls that start a subagent whose prompt is in no transcript."""
         self._label = "subagent line" if depth else "line"
         self._depth = depth
 
-    def tell(self) -> None:
-        """All lines, then the subagents that no call named."""
+    def read(self) -> None:
+        """Read all lines, then the subagents that no call was matched with."""
         for number, record in self._source.records():
-            self._line(record, f"{self._label} {number}")
-        self._rest()
+            self._read_line(record, f"{self._label} {number}")
+        self._read_unmatched_subagents()
 
-    def _line(self, record: Any, place: str) -> None:
-        role, message = get_text(record, "role"), get_dict(record, "message")
-        content = message.get("content")
+    def _read_line(self, record: Any, position: str) -> None:
+        role = get_text(record, "role")
+        message = get_dict(record, "message")
         if role is None or not message:
-            self._aside(record, place)
+            self._read_other_record(record, position)
             return
-        blocks = content if isinstance(content, list) else [] if content is None else [content]
+        blocks = message.get("content")
+        if blocks is None:
+            blocks = []
+        elif not isinstance(blocks, list):
+            blocks = [blocks]
         if role == "assistant":
-            actor = self._talk.speaker(get_text(message, "model"))
+            actor = self._conversation.get_model_actor(get_text(message, "model"))
             for block in blocks:
-                self._said(block, actor, place)
+                self._read_model_block(block, actor, position)
         elif role == "system":
             self._draft.add_message(
-                "system", parse_content(blocks), self._talk.client, span=self._talk.span
+                "system",
+                parse_content(blocks),
+                self._conversation.client,
+                span=self._conversation.span,
             )
         else:
-            self._prompted(blocks)
+            self._read_user_blocks(blocks)
 
-    def _aside(self, record: Any, place: str) -> None:
+    def _read_other_record(self, record: Any, position: str) -> None:
         kind = get_text(record, "type")
         if kind != "turn_ended":
-            self._draft.note_omission("unknown-record", place, f"record {format_kind(kind)}")
-        elif record.get("status") in _USUAL_ENDS or not isinstance(record.get("status"), str):
-            self._draft.note_omission("bookkeeping", place, "record turn_ended")
+            self._draft.note_omission("unknown-record", position, f"record {format_kind(kind)}")
+            return
+        status = record.get("status")
+        if isinstance(status, str) and status not in _NORMAL_STATES:
+            self._conversation.annotate({"kind": "stop", "reason": status})
         else:
-            self._talk.note({"kind": "stop", "reason": record["status"]})
+            self._draft.note_omission("bookkeeping", position, "record turn_ended")
 
-    def _prompted(self, blocks: list[Any]) -> None:
-        held: list[Any] = []
+    def _read_user_blocks(self, blocks: list[Any]) -> None:
+        prompt: list[Any] = []
         for block in blocks:
-            if type(block) is dict and block.get("type") == "tool_result":
-                self._talk.prompt(held)
-                held = []
-                facts = {"is_error": True} if block.get("is_error") is True else {}
-                self._talk.result(
-                    get_text(block, "tool_use_id"), parse_output(block.get("content")), facts
-                )
-            else:
-                held.append(block)
-        self._talk.prompt(held)
+            if type(block) is not dict or block.get("type") != "tool_result":
+                prompt.append(block)
+                continue
+            self._conversation.add_prompt(prompt)
+            prompt = []
+            facts = {"is_error": True} if block.get("is_error") is True else {}
+            output = parse_output(block.get("content"))
+            self._conversation.add_result(get_text(block, "tool_use_id"), output, facts)
+        self._conversation.add_prompt(prompt)
 
-    def _said(self, block: Any, actor: str, place: str) -> None:
+    def _read_model_block(self, block: Any, actor: str, position: str) -> None:
         kind = block.get("type") if type(block) is dict else None
         if kind == "tool_use":
-            tool, given = get_text(block, "name"), block.get("input")
-            key = self._talk.call(get_text(block, "id"), tool, given, actor, place)
-            if tool in SPAWNING:
-                self._spawn(key, given)
-        elif (
-            isinstance(kind, str)
-            and kind in THINKING_TYPES
-            and not block.get("thinking")
-            and not block.get("data")
-        ):
-            self._draft.note_omission("empty-reasoning", place, "reasoning without words")
+            tool = get_text(block, "name")
+            arguments = block.get("input")
+            call_id = get_text(block, "id")
+            key = self._conversation.add_call(call_id, tool, arguments, actor, position)
+            if tool in SPAWNING_TOOLS:
+                self._match_subagent(key, arguments)
+        # Transcripts contain placeholders for reasoning.
+        elif _is_empty_reasoning(block):
+            self._draft.note_omission("empty-reasoning", position, "reasoning without text")
         else:
             add_block(
-                self._draft, block, actor, span=self._talk.span, visibility=self._talk.visibility
+                self._draft,
+                block,
+                actor,
+                span=self._conversation.span,
+                visibility=self._conversation.visibility,
             )
 
-    def _spawn(self, key: str, given: Any) -> None:
-        """The subagent that a call starts is the one whose transcript begins with the prompt of the
-        call."""
-        prompt = get_text(given, "prompt") or get_text(given, "task")
-        for place, (child, words) in enumerate(self._children):
-            if prompt and words and (prompt == words or prompt in words):
-                del self._children[place]
-                self._child(child, key, spawned(given))
+    def _match_subagent(self, key: str, arguments: Any) -> None:
+        """Read the subagent whose transcript begins with the prompt of a call."""
+        prompt = get_text(arguments, "prompt") or get_text(arguments, "task")
+        description = describe_subagent(arguments)
+        for position, (file, first_prompt) in enumerate(self._subagents):
+            if prompt and first_prompt and prompt in first_prompt:
+                del self._subagents[position]
+                self._read_subagent(file, key, description)
                 return
-        self._waiting.append((key, spawned(given)))
+        self._unmatched_calls.append((key, description))
 
-    def _rest(self) -> None:
-        """One call and one transcript that are left belong together; of more it cannot be told."""
-        call, about = (
-            self._waiting[0] if len(self._waiting) == len(self._children) == 1 else (None, {})
-        )
-        for child, _ in self._children:
-            self._child(child, call, about)
+    def _read_unmatched_subagents(self) -> None:
+        call: str | None = None
+        description: JsonObject = {}
+        # A single call and a single transcript belong together; of more it is not known.
+        if len(self._unmatched_calls) == len(self._subagents) == 1:
+            call, description = self._unmatched_calls[0]
+        for file, _ in self._subagents:
+            self._read_subagent(file, call, description)
 
-    def _child(self, child: Source, call: str | None, about: JsonObject) -> None:
+    def _read_subagent(self, file: Source, call: str | None, description: JsonObject) -> None:
         draft = self._draft
         if draft.subagents == "none":
-            draft.note_omission(
-                "subagent",
-                f"event {draft.count}",
-                "what a subagent did is left out (subagents=none)",
-            )
+            note_left_out_subagent(draft, f"event {draft.count}")
             return
-        name = PurePath(child.name).stem
-        data: JsonObject = {"kind": "subagent", **about, "agent_id": name}
-        inline = draft.subagents == "inline" and self._depth < _DEEPEST
-        if not inline:
-            data["reference"] = name
-        asker = self._talk.speaker()
-        span = draft.start_span(data, asker, call=call)
-        if inline:
-            talk = Talk(
-                draft, asker=asker, span=span, name=about.get("subagent_type") or "subagent"
-            )
-            _Transcript(child, talk, [], self._depth + 1).tell()
-            _note_faults(child, draft)
+        is_inline = draft.subagents == "inline" and self._depth < MAX_DEPTH
+        asker = self._conversation.get_model_actor()
+        span = self._conversation.start_subagent(
+            PurePath(file.name).stem, call, description, is_inline=is_inline, asker=asker
+        )
+        if is_inline:
+            name = description.get("subagent_type") or "subagent"
+            conversation = Conversation(draft, asker=asker, span=span, name=name)
+            _TranscriptReader(file, conversation, [], self._depth + 1).read()
+            note_file_faults(file, "subagent", draft)
         draft.end_span(span, call=call)
 
 
-def _note_faults(child: Source, draft: Draft) -> None:
-    if child.half_line is not None:
-        place = f"subagent line {child.half_line}"
-        draft.note_omission("half-line", place, "the last line was not complete and is left out")
-    for number in child.repaired:
-        detail = "text that is not valid Unicode was replaced by U+FFFD"
-        draft.note_omission("lone-surrogate", f"subagent line {number}", detail)
+def _is_empty_reasoning(block: Any) -> bool:
+    if type(block) is not dict:
+        return False
+    kind = block.get("type")
+    if not isinstance(kind, str) or kind not in THINKING_TYPES:
+        return False
+    return not block.get("thinking") and not block.get("data")
 
 
-def _prompt_of(child: Source) -> str | None:
-    """The first words in a transcript."""
-    for record in child.sample:
+def _get_first_prompt(file: Source) -> str | None:
+    """Return the first text in a transcript."""
+    for record in file.sample:
         content = get_dict(record, "message").get("content")
-        words = parse_content(content) if content is not None else None
-        if isinstance(words, str):
-            return words
-        if isinstance(words, list):
-            return next((text for block in words if (text := get_text(block, "text"))), None)
+        if content is None:
+            continue
+        simplified = parse_content(content)
+        if isinstance(simplified, str):
+            return simplified
+        for block in simplified:
+            text = get_text(block, "text")
+            if text:
+                return text
+        return None
     return None

@@ -1,14 +1,22 @@
-"""Goose: its session database, the JSON lines it wrote before, and what `goose session export`
-prints."""
+"""Goose: its session database, older session files, and the output of `goose session export`."""
 
 from open_token.formats.definition import Agent, Skill
 
 AGENT = Agent(
     name="goose",
     title="Goose",
-    checked="an excerpt from before 1.0; databases up to schema 17, JSON lines and exports as described",
-    includes="prompts, answers, reasoning, calls and results, images, questions, subagents, tokens, what left the context",
-    omits="the state of extensions, recipes but for their instructions, structured copies of results",
+    checked=(
+        "an excerpt from before 1.0; from descriptions only: databases up to schema 17, "
+        "JSON lines, exports"
+    ),
+    includes=(
+        "prompts, responses, reasoning, tool calls and results, images, questions, subagents, "
+        "tokens, which messages left the context"
+    ),
+    omits=(
+        "the state of extensions, recipes except their instructions, structured copies of tool "
+        "results"
+    ),
     holds_several=True,
     signatures=(b'"working_dir"', b'"created"'),
     containers=("sqlite",),

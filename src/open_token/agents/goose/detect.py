@@ -1,77 +1,90 @@
-"""Goose: its session database, the JSON lines it wrote before, and what `goose session export`
-prints."""
+"""Recognize Goose sessions: the database, session files and exports."""
 
 from typing import Any
 
 from open_token.sources.source import Source
 
-_KINDS = frozenset(
-    "text image document thinking redactedThinking reasoning toolRequest toolResponse frontendToolRequest"
-    " toolConfirmationRequest actionRequired systemNotification contextLengthExceeded summarizationRequested"
-    " conversationCompacted error".split()
+BLOCK_KINDS = frozenset(
+    (
+        "text",
+        "image",
+        "document",
+        "thinking",
+        "redactedThinking",
+        "reasoning",
+        "toolRequest",
+        "toolResponse",
+        "frontendToolRequest",
+        "toolConfirmationRequest",
+        "actionRequired",
+        "systemNotification",
+        "contextLengthExceeded",
+        "summarizationRequested",
+        "conversationCompacted",
+        "error",
+    )
 )
-_OLD = ("text", "tool_name", "tool_result")
+_OLD_BLOCK_FIELDS = ("text", "tool_name", "tool_result")
+"""Before 1.0 a block had no type, but one of these fields."""
+_HEADER_FIELDS = ("message_count", "description", "total_tokens", "extension_data")
 
 
 def sniff(source: Source) -> bool:
-    """Whether it is a session of Goose, in a database, as lines or as an export."""
+    """Return whether the source is a session of Goose."""
     if source.shape == "sqlite":
-        sessions, messages = (set(source.tables.get(name, ())) for name in ("sessions", "messages"))
-        return {"id", "working_dir"} <= sessions and {
-            "session_id",
-            "role",
-            "content_json",
-        } <= messages
+        return _is_database(source.tables)
     records = source.sample
     if not records or not all(isinstance(record, dict) for record in records):
         return False
-    if is_export(records[0]):
+    # An export is a single document.
+    if _is_export(records[0]):
         return len(records) == 1
-    return is_header(records[0]) or all(_is_message(record) for record in records)
+    return _is_header(records[0]) or all(_is_message(record) for record in records)
 
 
-def is_export(record: dict[str, Any]) -> bool:
-    """A session with its conversation inside."""
-    return isinstance(record.get("conversation"), list) and isinstance(
-        record.get("working_dir"), str
-    )
+def _is_database(tables: dict[str, list[str]]) -> bool:
+    if not {"id", "working_dir"} <= set(tables.get("sessions", ())):
+        return False
+    return {"session_id", "role", "content_json"} <= set(tables.get("messages", ()))
 
 
-def is_header(record: dict[str, Any]) -> bool:
-    """The first line of a file from before 1.10."""
-    marks = ("message_count", "description", "total_tokens", "extension_data")
-    return (
-        "role" not in record
-        and isinstance(record.get("working_dir"), str)
-        and any(mark in record for mark in marks)
-    )
+def _is_export(record: dict[str, Any]) -> bool:
+    """Return whether the record is a session with its messages inside."""
+    messages = record.get("conversation")
+    return isinstance(messages, list) and isinstance(record.get("working_dir"), str)
+
+
+def _is_header(record: dict[str, Any]) -> bool:
+    """Return whether the record is the first line of a session file, as before 1.10."""
+    if "role" in record or not isinstance(record.get("working_dir"), str):
+        return False
+    return any(name in record for name in _HEADER_FIELDS)
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    """A message in a file without a header: its time is a number, its content blocks of Goose's
-    own."""
-    content = record.get("content")
+    """Return whether the record is a message in a file without a header."""
     if record.get("role") not in ("user", "assistant") or type(record.get("created")) is not int:
         return False
-    return isinstance(content, list) and all(
-        isinstance(block, dict) and _is_block(block) for block in content
-    )
+    content = record.get("content")
+    return isinstance(content, list) and all(_is_block(block) for block in content)
 
 
-def _is_block(block: dict[str, Any]) -> bool:
+def _is_block(block: Any) -> bool:
+    if not isinstance(block, dict):
+        return False
     if "type" in block:
         kind = block["type"]
-        return isinstance(kind, str) and kind in _KINDS
-    return any(name in block for name in _OLD)
+        return isinstance(kind, str) and kind in BLOCK_KINDS
+    return any(name in block for name in _OLD_BLOCK_FIELDS)
 
 
 def peek(records: list[Any]) -> dict[str, str]:
-    """What the first record tells of a session: its id, the folder it was held in, its name."""
+    """Return the id, directory and name of a session from its first record."""
     first = records[0] if records and isinstance(records[0], dict) else {}
-    found = {
+    facts = {
         "cwd": first.get("working_dir"),
         "title": first.get("name") or first.get("description"),
     }
-    if is_export(first):
-        found["id"] = first.get("id")
-    return {name: value for name, value in found.items() if isinstance(value, str) and value}
+    if _is_export(first):
+        facts["id"] = first.get("id")
+    return {name: value for name, value in facts.items() if isinstance(value, str) and value}

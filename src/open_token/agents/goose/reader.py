@@ -1,14 +1,14 @@
-"""One Goose session from its database, its file or its export, with the sessions it delegated
-to."""
+"""Read a Goose session from the database, a session file or an export, with its subagents."""
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from open_token.agents.goose.blocks import moment, parsed
-from open_token.agents.goose.messages import Talk
+from open_token.agents.goose.blocks import decode_json, parse_time
+from open_token.agents.goose.messages import MessageReader
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import JsonObject, get_dict, get_text
 from open_token.formats.shared.notes import format_kind
@@ -17,20 +17,41 @@ from open_token.model.document import Found
 from open_token.sources.containers import quote_identifier
 from open_token.sources.source import Source
 
-_COLUMNS = (
-    "id name description session_type working_dir created_at updated_at total_tokens input_tokens output_tokens"
-    " cache_read_tokens cache_write_tokens accumulated_total_tokens accumulated_input_tokens accumulated_output_tokens"
-    " accumulated_cache_read_tokens accumulated_cache_write_tokens accumulated_cost schedule_id recipe_json"
-    " provider_name model_config_json goose_mode parent_session_id parent_delegation"
-).split()
-_CONTEXT = {
+_SESSION_COLUMNS = (
+    "id",
+    "name",
+    "description",
+    "session_type",
+    "working_dir",
+    "created_at",
+    "updated_at",
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "accumulated_total_tokens",
+    "accumulated_input_tokens",
+    "accumulated_output_tokens",
+    "accumulated_cache_read_tokens",
+    "accumulated_cache_write_tokens",
+    "accumulated_cost",
+    "schedule_id",
+    "recipe_json",
+    "provider_name",
+    "model_config_json",
+    "goose_mode",
+    "parent_session_id",
+    "parent_delegation",
+)
+_CONTEXT_FIELDS = {
     "working_dir": "cwd",
     "session_type": "session_type",
     "goose_mode": "mode",
     "schedule_id": "schedule_id",
     "parent_session_id": "parent_id",
 }
-_IN_HEADERS = (
+_HEADER_FIELDS = (
     "working_dir",
     "description",
     "message_count",
@@ -38,100 +59,95 @@ _IN_HEADERS = (
     "extension_data",
     "schedule_id",
 )
-_TOLD_TABLES = ("messages", "thread_messages")
-_OPTIONAL = ("message_id", "created_timestamp", "metadata_json")
-_FILE_NAME = re.compile(r"\d{8}_\d{1,9}")
-_DEEPEST = 16
-_NOBODY = "(nobody)"
-"""Whose a setting is: no conversation has this id."""
-_known: WeakKeyDictionary[Source, tuple[dict[str, JsonObject], SessionTree]] = WeakKeyDictionary()
+_MESSAGE_TABLES = ("messages", "thread_messages")
+_OPTIONAL_COLUMNS = ("message_id", "created_timestamp", "metadata_json")
+_SESSION_ID = re.compile(r"\d{8}_\d{1,9}")
+_MAX_DEPTH = 16
+_NO_OWNER = "(nobody)"
+"""The owner of settings: no conversation has this id."""
+_databases: WeakKeyDictionary[Source, tuple[dict[str, JsonObject], SessionTree]] = (
+    WeakKeyDictionary()
+)
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the chosen session, or the only one."""
+    """Read the chosen session, or the first one, into the draft."""
     if source.shape == "sqlite":
-        sessions, lineage = _opened(source)
-        chosen = source.conversation or next(iter(lineage.roots), None)
-        if chosen in sessions:
-            _Database(source, draft, sessions, lineage).tell(chosen)
+        sessions, lineage = _open_database(source)
+        session_id = source.conversation or next(iter(lineage.roots), None)
+        if session_id in sessions:
+            _DatabaseReader(source, draft, sessions, lineage).read(session_id)
         return
     records = source.records()
     number, value = next(records, (0, None))
     first: JsonObject = value if type(value) is dict else {}
     if isinstance(first.get("conversation"), list):
-        _tell(
-            draft,
-            first,
-            (
-                (f"message {place}", message)
-                for place, message in enumerate(first["conversation"], 1)
-            ),
-        )
+        messages = enumerate(first["conversation"], 1)
+        _read_messages(draft, first, ((f"message {number}", value) for number, value in messages))
         return
-    lines = ((f"line {number}", message) for number, message in records)
-    if "role" in first or first.keys().isdisjoint(_IN_HEADERS):
-        _tell(draft, {"id": _id_in_name(source)}, _with_first((f"line {number}", value), lines))
+    session_id = _get_id_from_name(source)
+    lines: Iterator[tuple[str, Any]] = ((f"line {number}", value) for number, value in records)
+    if "role" in first or first.keys().isdisjoint(_HEADER_FIELDS):
+        # A file without a header.
+        lines = chain([(f"line {number}", value)], lines)
+        _read_messages(draft, {"id": session_id}, lines)
     else:
-        _tell(draft, {**first, "id": _id_in_name(source)}, lines)
+        _read_messages(draft, {**first, "id": session_id}, lines)
 
 
-def _with_first(
-    first: tuple[str, Any], rest: Iterator[tuple[str, Any]]
-) -> Iterator[tuple[str, Any]]:
-    yield first
-    yield from rest
+def _get_id_from_name(source: Source) -> str | None:
+    """Return the name of a session file if it is an id: a day and a number."""
+    name = PurePath(source.name).name.split(".")[0]
+    return name if source.path is not None and _SESSION_ID.fullmatch(name) else None
 
 
-def _id_in_name(source: Source) -> str | None:
-    """The id of a session is the name of its file, a day and a number; other names tell nothing."""
-    stem = PurePath(source.name).name.split(".")[0]
-    return stem if source.path is not None and _FILE_NAME.fullmatch(stem) else None
-
-
-def _tell(draft: Draft, info: JsonObject, messages: Iterator[tuple[str, Any]]) -> None:
-    talk = Talk(draft, asker=draft.get_actor("human", "user"))
-    _frame(talk, info)
-    for place, message in messages:
+def _read_messages(draft: Draft, info: JsonObject, messages: Iterator[tuple[str, Any]]) -> None:
+    reader = MessageReader(draft, asker=draft.get_actor("human", "user"))
+    _read_context(reader, info)
+    for position, message in messages:
         if type(message) is dict:
-            talk.tell(message, place)
+            reader.read(message, position)
         else:
-            draft.note_omission("skipped-record", place, "a message that is no object")
-    _totals(talk, info)
-    talk.providers.set_provider(draft.conversation)
+            draft.note_omission("skipped-record", position, "message that is not an object")
+    _annotate_totals(reader, info)
+    reader.providers.set_provider(draft.conversation)
 
 
-def _frame(talk: Talk, info: JsonObject) -> None:
-    """The facts about the whole, and where it ran."""
-    draft = talk.draft
-    model = get_dict(info, "model_config")
-    talk.provider, talk.model = get_text(info, "provider_name"), get_text(model, "model_name")
-    if talk.span is None:
-        named = {
-            "id": get_text(info, "id"),
-            "title": get_text(info, "name") or get_text(info, "description"),
-            "started_at": moment(info.get("created_at")),
-        }
-        draft.conversation |= {name: value for name, value in named.items() if value}  # type: ignore[typeddict-item]
-    facts = {told: info[name] for name, told in _CONTEXT.items() if get_text(info, name)}
+def _read_context(reader: MessageReader, info: JsonObject) -> None:
+    """Read what the session is, where it ran, and its instructions."""
+    draft = reader.draft
+    reader.provider = get_text(info, "provider_name")
+    reader.model = get_text(get_dict(info, "model_config"), "model_name")
+    if reader.span is None:
+        session_id = get_text(info, "id")
+        if session_id:
+            draft.conversation["id"] = session_id
+        title = get_text(info, "name") or get_text(info, "description")
+        if title:
+            draft.conversation["title"] = title
+        started_at = parse_time(info.get("created_at"))
+        if started_at:
+            draft.conversation["started_at"] = started_at
+    # Session files and exports use the names of the database columns.
+    facts = {name: info[key] for key, name in _CONTEXT_FIELDS.items() if get_text(info, key)}
     if facts:
-        draft.add_annotation({"kind": "context", **facts}, actor=talk.client, span=talk.span)
+        draft.add_annotation({"kind": "context", **facts}, actor=reader.client, span=reader.span)
     recipe = get_dict(info, "recipe")
-    if instructions := get_text(recipe, "instructions"):
-        draft.add_message("system", instructions, talk.client, span=talk.span)
+    instructions = get_text(recipe, "instructions")
+    if instructions:
+        draft.add_message("system", instructions, reader.client, span=reader.span)
     if recipe.keys() - {"instructions"}:
-        draft.note_omission("recipe", "the session", "a recipe but for its instructions")
+        draft.note_omission("recipe", "the session", "a recipe except its instructions")
     if info.get("extension_data"):
         draft.note_omission("bookkeeping", "the session", "the state of extensions")
 
 
-def _totals(talk: Talk, info: JsonObject) -> None:
-    """The counts of the whole session; they are the sum of the messages' and belong to none of
-    them."""
-    spent = {
-        name: value
-        for name, value in info.items()
-        if name.endswith(("_tokens", "_cost")) and type(value) in (int, float) and value
-    }
+def _annotate_totals(reader: MessageReader, info: JsonObject) -> None:
+    """Add the totals of the session, which are the sums of the counts of its messages."""
+    totals: JsonObject = {}
+    for name, value in info.items():
+        if name.endswith(("_tokens", "_cost")) and type(value) in (int, float) and value:
+            totals[name] = value
     for name in ("usage", "accumulated_usage"):
         counts = {
             key: value
@@ -139,70 +155,72 @@ def _totals(talk: Talk, info: JsonObject) -> None:
             if type(value) in (int, float) and value
         }
         if counts:
-            spent[name] = counts
-    if spent:
-        talk.draft.add_annotation(
-            {"kind": "session_totals", **spent}, actor=talk.client, span=talk.span
-        )
+            totals[name] = counts
+    if totals:
+        data = {"kind": "session_totals", **totals}
+        reader.draft.add_annotation(data, actor=reader.client, span=reader.span)
 
 
 def list_conversations(source: Source) -> list[Found]:
-    """The sessions that no other one started; a file or an export is one."""
+    """List the sessions of a database that no other session started."""
     if source.shape != "sqlite":
         return []
-    sessions, lineage = _opened(source)
+    sessions, lineage = _open_database(source)
     if not sessions:
         return []
     counts = dict(source.rows("SELECT session_id, count(*) FROM messages GROUP BY session_id"))
-    return [_found(name, sessions[name], counts) for name in lineage.roots]
+    return [_describe(name, sessions[name], counts) for name in lineage.roots]
 
 
-def _found(name: str, info: JsonObject, counts: dict[Any, Any]) -> Found:
+def _describe(session_id: str, info: JsonObject, counts: dict[Any, Any]) -> Found:
     return Found(
-        name,
+        session_id,
         title=get_text(info, "name") or get_text(info, "description"),
-        started_at=moment(info.get("created_at")),
-        updated_at=moment(info.get("updated_at")),
+        started_at=parse_time(info.get("created_at")),
+        updated_at=parse_time(info.get("updated_at")),
         cwd=get_text(info, "working_dir"),
-        messages=counts.get(name, 0),
+        messages=counts.get(session_id, 0),
     )
 
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a row belongs to; what is known of providers belongs to none of
-    them."""
+    """Return the conversation that a row belongs to; rows about providers belong to none."""
     if source.shape != "sqlite":
         return None  # a file is one conversation
-    name = value.get("id") if at == "sessions" else value.get("session_id")
-    return _opened(source)[1].find_root(name) if isinstance(name, str) else _NOBODY
+    session_id = value.get("id") if at == "sessions" else value.get("session_id")
+    if not isinstance(session_id, str):
+        return _NO_OWNER
+    _, lineage = _open_database(source)
+    return lineage.find_root(session_id)
 
 
-def _opened(source: Source) -> tuple[dict[str, JsonObject], SessionTree]:
-    if source not in _known:
-        sessions = _sessions(source)
-        _known[source] = sessions, SessionTree(sessions, "parent_session_id")
-    return _known[source]
+def _open_database(source: Source) -> tuple[dict[str, JsonObject], SessionTree]:
+    if source not in _databases:
+        sessions = _read_sessions(source)
+        _databases[source] = (sessions, SessionTree(sessions, "parent_session_id"))
+    return _databases[source]
 
 
-def _sessions(source: Source) -> dict[str, JsonObject]:
-    """Every session of a database, in the order in which they were made; columns came with the
-    versions."""
-    columns = [name for name in _COLUMNS if name in source.tables.get("sessions", ())]
+def _read_sessions(source: Source) -> dict[str, JsonObject]:
+    """Return all sessions of a database in the order of their creation."""
+    # Which columns there are depends on the version of the schema.
+    columns = [name for name in _SESSION_COLUMNS if name in source.tables.get("sessions", ())]
     if "id" not in columns:
         return {}
     order = "created_at, id" if "created_at" in columns else "id"
-    found: dict[str, JsonObject] = {}
+    sessions: dict[str, JsonObject] = {}
     for row in source.rows(f"SELECT {', '.join(columns)} FROM sessions ORDER BY {order}"):
         info = {name: value for name, value in zip(columns, row, strict=True) if value is not None}
+        # Exports hold these as objects, the database as JSON text.
         for name in ("recipe", "model_config"):
-            info[name] = parsed(info.pop(f"{name}_json", None))
+            info[name] = decode_json(info.pop(f"{name}_json", None))
         if isinstance(info.get("id"), str):
-            found[info["id"]] = info
-    return found
+            sessions[info["id"]] = info
+    return sessions
 
 
-class _Database:
-    """Tells a session of a database, and inside it those it delegated to."""
+class _DatabaseReader:
+    """Reads a session of a database with the sessions that it delegated to."""
 
     def __init__(
         self, source: Source, draft: Draft, sessions: dict[str, JsonObject], lineage: SessionTree
@@ -212,55 +230,61 @@ class _Database:
         self._sessions = sessions
         self._lineage = lineage
 
-    def tell(self, name: str) -> None:
-        """The session that is the conversation."""
-        talk = Talk(self._draft, asker=self._draft.get_actor("human", "user"))
-        self._session(talk, name, 0)
-        talk.providers.set_provider(self._draft.conversation)
+    def read(self, session_id: str) -> None:
+        """Read the session that is the conversation."""
+        reader = MessageReader(self._draft, asker=self._draft.get_actor("human", "user"))
+        self._read_session(reader, session_id, 0)
+        reader.providers.set_provider(self._draft.conversation)
 
-    def _session(self, talk: Talk, name: str, depth: int) -> None:
-        info = self._sessions[name]
-        _frame(talk, info)
-        waiting = self._delegated(name)
+    def _read_session(self, reader: MessageReader, session_id: str, depth: int) -> None:
+        info = self._sessions[session_id]
+        _read_context(reader, info)
+        delegations = self._group_delegations(session_id)
         label = "subagent " if depth else ""
-        for number, message in enumerate(self._messages(name), 1):
-            talk.tell(message, f"{label}message {number}")
-            children = waiting.pop(message["id"], []) if isinstance(message["id"], str) else []
-            calls = [key for key, tool in talk.calls if "delegate" in tool or "subagent" in tool]
-            for place, child in enumerate(children):
-                self._child(
-                    talk, child, calls[place] if len(calls) == len(children) else None, depth
-                )
-        for children in waiting.values():
+        for number, message in enumerate(self._iterate_messages(session_id), 1):
+            reader.read(message, f"{label}message {number}")
+            if not isinstance(message["id"], str):
+                continue
+            children = delegations.pop(message["id"], [])
+            calls: list[str | None] = [
+                key for key, tool in reader.calls if "delegate" in tool or "subagent" in tool
+            ]
+            # Which call started which session is known only if there is one call for each.
+            if len(calls) != len(children):
+                calls = [None] * len(children)
+            for child, call in zip(children, calls, strict=True):
+                self._read_subagent(reader, child, call, depth)
+        for children in delegations.values():
             for child in children:
-                self._child(talk, child, None, depth)
-        _totals(talk, info)
-        self._note_tables(name, f"{label}session")
+                self._read_subagent(reader, child, None, depth)
+        _annotate_totals(reader, info)
+        self._note_other_tables(session_id, f"{label}session")
 
-    def _note_tables(self, name: str, place: str) -> None:
-        """What other tables, such as the ledger of usage, hold of a session is not told."""
+    def _note_other_tables(self, session_id: str, position: str) -> None:
+        """Note the rows of a session in tables that are not exported."""
         for table, columns in self._source.tables.items():
-            if "session_id" in columns and table not in _TOLD_TABLES:
-                rows = self._source.rows(
-                    f"SELECT count(*) FROM {quote_identifier(table)} WHERE session_id = ?", (name,)
+            if "session_id" not in columns or table in _MESSAGE_TABLES:
+                continue
+            sql = f"SELECT count(*) FROM {quote_identifier(table)} WHERE session_id = ?"
+            count = next(self._source.rows(sql, (session_id,)), (0,))[0]
+            for _ in range(count):
+                self._draft.note_omission(
+                    "other-table", position, f"row of the table {format_kind(table)}"
                 )
-                for _ in range(next(rows, (0,))[0]):
-                    self._draft.note_omission(
-                        "other-table", place, f"a row of the table {format_kind(table)}"
-                    )
 
-    def _delegated(self, name: str) -> dict[str, list[str]]:
-        """The sessions that one delegated to, by the message in which it did."""
-        found: dict[str, list[str]] = {}
-        for child in self._lineage.get_children(name):
-            delegation = parsed(self._sessions[child].get("parent_delegation"))
-            found.setdefault(get_text(delegation, "parent_delegate_message_id") or "", []).append(
-                child
-            )
-        return found
+    def _group_delegations(self, session_id: str) -> dict[str, list[str]]:
+        """Return the sessions that one delegated to, by the id of the message that did."""
+        delegations: dict[str, list[str]] = {}
+        for child in self._lineage.get_children(session_id):
+            delegation = decode_json(self._sessions[child].get("parent_delegation"))
+            message_id = get_text(delegation, "parent_delegate_message_id") or ""
+            delegations.setdefault(message_id, []).append(child)
+        return delegations
 
-    def _child(self, talk: Talk, name: str, call: str | None, depth: int) -> None:
-        draft, info = self._draft, self._sessions[name]
+    def _read_subagent(
+        self, reader: MessageReader, session_id: str, call: str | None, depth: int
+    ) -> None:
+        draft = self._draft
         if draft.subagents == "none":
             draft.note_omission(
                 "subagent",
@@ -268,45 +292,50 @@ class _Database:
                 "what a subagent did is left out (subagents=none)",
             )
             return
+        info = self._sessions[session_id]
+        data: JsonObject = {"kind": "subagent"}
+        name = get_text(info, "name")
+        if name:
+            data["spawn_reason"] = name
         model = get_text(get_dict(info, "model_config"), "model_name")
-        about = {"spawn_reason": get_text(info, "name"), "model": model}
-        data: JsonObject = {
-            "kind": "subagent",
-            **{key: value for key, value in about.items() if value},
-            "session_id": name,
-        }
-        inline = draft.subagents == "inline" and depth < _DEEPEST
-        if not inline:
-            data["reference"] = name
-        asker = talk.speaker()
-        span = draft.start_span(data, asker, ts=moment(info.get("created_at")), call=call)
-        if inline:
-            inner = Talk(draft, asker=asker, name="subagent", span=span)
-            inner.providers = talk.providers
-            self._session(inner, name, depth + 1)
-        draft.end_span(span, ts=moment(info.get("updated_at")), call=call)
+        if model:
+            data["model"] = model
+        data["session_id"] = session_id
+        is_inline = draft.subagents == "inline" and depth < _MAX_DEPTH
+        if not is_inline:
+            data["reference"] = session_id
+        asker = reader.get_model_actor()
+        span = draft.start_span(data, asker, ts=parse_time(info.get("created_at")), call=call)
+        if is_inline:
+            inner = MessageReader(draft, asker=asker, name="subagent", span=span)
+            inner.providers = reader.providers
+            self._read_session(inner, session_id, depth + 1)
+        draft.end_span(span, ts=parse_time(info.get("updated_at")), call=call)
 
-    def _messages(self, session_id: str) -> Iterator[JsonObject]:
-        """The messages in the order in which Goose itself reads them; one version kept some in
-        threads."""
-        told = False
-        for table in ("messages", "thread_messages"):
+    def _iterate_messages(self, session_id: str) -> Iterator[JsonObject]:
+        """Yield the messages in the order in which Goose reads them."""
+        # One version stored messages in threads instead.
+        for table in _MESSAGE_TABLES:
             columns = self._source.tables.get(table, [])
-            if told or "content_json" not in columns or "session_id" not in columns:
+            if "content_json" not in columns or "session_id" not in columns:
                 continue
-            names = [name if name in columns else "NULL" for name in _OPTIONAL]
+            optional = [name if name in columns else "NULL" for name in _OPTIONAL_COLUMNS]
+            order = "created_timestamp, id" if "created_timestamp" in columns else "id"
             rows = self._source.rows(
-                f"SELECT role, content_json, {', '.join(names)} FROM {table} WHERE session_id = ?"
-                f" ORDER BY {'created_timestamp, ' if 'created_timestamp' in columns else ''}id",
+                f"SELECT role, content_json, {', '.join(optional)} FROM {table}"
+                f" WHERE session_id = ? ORDER BY {order}",
                 (session_id,),
             )
-            for role, content, name, created, metadata in rows:
-                told = True
-                value = parsed(content)
+            has_rows = False
+            for role, content, message_id, created, metadata in rows:
+                has_rows = True
+                blocks = decode_json(content)
                 yield {
                     "role": role,
-                    "content": value if isinstance(value, list) else None,
-                    "id": name,
+                    "content": blocks if isinstance(blocks, list) else None,
+                    "id": message_id,
                     "created": created,
-                    "metadata": parsed(metadata),
+                    "metadata": decode_json(metadata),
                 }
+            if has_rows:
+                return

@@ -1,5 +1,4 @@
-"""Sessions of OpenCode, which keeps them in a database of its own: a file for `opencode import`,
-its official door."""
+"""Write a session for OpenCode: a file for `opencode import`, since the database is its own."""
 
 import hashlib
 from pathlib import Path
@@ -12,83 +11,97 @@ from open_token.handoff.target import Scene, Session
 
 TITLE = "OpenCode"
 SEEN = "1.18.33"
-_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ID_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def session(talk: Talk, scene: Scene) -> Session:
-    """A file in the project's folder. An id that OpenCode knows already would change nothing: each
-    copy has its own."""
-    name = _id("ses", talk, None, scene.cwd, scene.copy)
-    path = Path(scene.cwd) / f"{name}.json"
-    document = _Document(talk, name, scene.cwd)
-    lines = msgspec.json.format(msgspec.json.encode(document.write()), indent=1) + b"\n"
-    start = [["opencode", "import", str(path)], ["opencode", "--session", name]]
-    return Session(name, {path: lines}, start, [])
+    """Return a file in the folder of the project, and the commands that import it.
+
+    Each copy has its own id: importing an id that OpenCode already has changes nothing.
+    """
+    session_id = _build_id("ses", talk, None, scene.cwd, scene.copy)
+    path = Path(scene.cwd) / f"{session_id}.json"
+    export = _ExportBuilder(talk, session_id, scene.cwd).build()
+    content = msgspec.json.format(msgspec.json.encode(export), indent=1) + b"\n"
+    commands = [["opencode", "import", str(path)], ["opencode", "--session", session_id]]
+    return Session(session_id, {path: content}, commands, [])
 
 
-def _id(kind: str, talk: Talk, place: int | None, *words: object) -> str:
-    """An id; OpenCode puts the parts of a message in the order of theirs, so those begin with their
-    places."""
-    digest = hashlib.sha256("\0".join(map(str, (talk.seed, kind, place, *words))).encode()).digest()
-    first = digest[:6].hex() if place is None else f"{place:012x}"
-    return f"{kind}_{first}{''.join(_LETTERS[byte % 62] for byte in digest[6:20])}"
+def _build_id(kind: str, talk: Talk, position: int | None, *words: object) -> str:
+    """Return a deterministic id.
+
+    OpenCode sorts the parts of a message by id, so the ids of parts begin with their positions.
+    """
+    seed = "\0".join(map(str, (talk.seed, kind, position, *words)))
+    digest = hashlib.sha256(seed.encode()).digest()
+    prefix = digest[:6].hex() if position is None else f"{position:012x}"
+    suffix = "".join(_ID_ALPHABET[byte % 62] for byte in digest[6:20])
+    return f"{kind}_{prefix}{suffix}"
 
 
-class _Document:
-    """What `opencode export` gives and `opencode import` takes; messages are ordered by their times
-    alone."""
+class _ExportBuilder:
+    """Builds what `opencode export` writes; messages are ordered by their times alone."""
 
-    def __init__(self, talk: Talk, name: str, cwd: str) -> None:
+    def __init__(self, talk: Talk, session_id: str, cwd: str) -> None:
         self._talk = talk
-        self._name = name
+        self._session_id = session_id
         self._cwd = cwd
-        self._last = 0
-        self._prompt = ""
-        model = next(
-            (turn.model for turn in talk.turns if isinstance(turn, Answer) and turn.model), ""
-        )
-        self._model = model or "unknown"
+        self._last_ms = 0
+        self._prompt_id = ""
+        self._model = "unknown"
+        for turn in talk.turns:
+            if isinstance(turn, Answer) and turn.model:
+                self._model = turn.model
+                break
         self._provider = talk.provider or "unknown"
 
-    def write(self) -> dict[str, Any]:
-        """The whole."""
-        messages = [self._message(number, turn) for number, turn in enumerate(self._talk.turns)]
-        times = {"created": self._talk.began, "updated": max(self._last, self._talk.ended)}
-        about = {
-            "id": self._name,
+    def build(self) -> dict[str, Any]:
+        """Return the export."""
+        messages = []
+        for number, turn in enumerate(self._talk.turns):
+            messages.append(self._build_message(number, turn))
+        updated = max(self._last_ms, self._talk.ended)
+        info = {
+            "id": self._session_id,
             "slug": "handoff",
             "title": self._talk.title,
             "version": SEEN,
-            "time": times,
+            "time": {"created": self._talk.began, "updated": updated},
         }
-        return {"info": about, "messages": messages}
+        return {"info": info, "messages": messages}
 
-    def _message(self, number: int, turn: Prompt | Answer) -> dict[str, Any]:
-        self._last = max(self._last + 1, turn.ms)
-        name = _id("msg", self._talk, number, self._name)
-        info: dict[str, Any] = {"id": name, "sessionID": self._name}
+    def _build_message(self, number: int, turn: Prompt | Answer) -> dict[str, Any]:
+        self._last_ms = max(self._last_ms + 1, turn.ms)
+        message_id = _build_id("msg", self._talk, number, self._session_id)
+        info: dict[str, Any] = {"id": message_id, "sessionID": self._session_id}
+        parts: list[dict[str, Any]] = []
         if isinstance(turn, Prompt):
-            self._prompt = name
-            model = {"providerID": self._provider, "modelID": self._model}
-            info |= {
-                "role": "user",
-                "time": {"created": self._last},
-                "agent": "build",
-                "model": model,
-            }
-            return {
-                "info": info,
-                "parts": [self._part(name, 0, {"type": "text", "text": turn.text})],
-            }
-        said = [{"type": "text", "text": turn.text}] if turn.text else []
-        parts = [*said, *map(self._tool, turn.calls)]
-        made = [self._part(name, place, part) for place, part in enumerate(parts)]
-        return {"info": info | self._answer(turn), "parts": made}
+            self._prompt_id = message_id
+            info |= self._build_prompt_info()
+            parts.append({"type": "text", "text": turn.text})
+        else:
+            info |= self._build_model_info(turn)
+            if turn.text:
+                parts.append({"type": "text", "text": turn.text})
+            parts += [self._build_tool_part(call) for call in turn.calls]
+        for position, part in enumerate(parts):
+            part_id = _build_id("prt", self._talk, position, message_id)
+            ids = {"id": part_id, "sessionID": self._session_id, "messageID": message_id}
+            parts[position] = {**ids, **part}
+        return {"info": info, "parts": parts}
 
-    def _answer(self, turn: Answer) -> dict[str, Any]:
+    def _build_prompt_info(self) -> dict[str, Any]:
+        return {
+            "role": "user",
+            "time": {"created": self._last_ms},
+            "agent": "build",
+            "model": {"providerID": self._provider, "modelID": self._model},
+        }
+
+    def _build_model_info(self, turn: Answer) -> dict[str, Any]:
         return {
             "role": "assistant",
-            "parentID": self._prompt or self._name,
+            "parentID": self._prompt_id or self._session_id,
             "modelID": turn.model or self._model,
             "providerID": self._provider,
             "mode": "build",
@@ -96,25 +109,21 @@ class _Document:
             "path": {"cwd": self._cwd, "root": self._cwd},
             "cost": 0,
             "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
-            "time": {"created": self._last, "completed": self._last},
+            "time": {"created": self._last_ms, "completed": self._last_ms},
         }
 
-    def _part(self, message: str, place: int, part: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": _id("prt", self._talk, place, message),
-            "sessionID": self._name,
-            "messageID": message,
-            **part,
-        }
-
-    def _tool(self, call: Call) -> dict[str, Any]:
+    def _build_tool_part(self, call: Call) -> dict[str, Any]:
         time = {"start": call.ms, "end": call.ms}
-        state: dict[str, Any] = {
-            "status": "completed",
-            "input": call.arguments,
-            "output": call.output,
-        }
-        state |= {"title": "", "metadata": {}, "time": time}
+        state: dict[str, Any]
         if call.failed:
             state = {"status": "error", "input": call.arguments, "error": call.output, "time": time}
+        else:
+            state = {
+                "status": "completed",
+                "input": call.arguments,
+                "output": call.output,
+                "title": "",
+                "metadata": {},
+                "time": time,
+            }
         return {"type": "tool", "callID": call.id, "tool": call.tool, "state": state}

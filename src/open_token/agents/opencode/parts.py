@@ -1,5 +1,4 @@
-"""The parts of OpenCode messages in the export's terms: blocks, outputs with the facts beside them,
-token counts."""
+"""Convert the parts of OpenCode messages: content blocks, tool outputs, token counts."""
 
 from typing import Any
 
@@ -8,21 +7,21 @@ from open_token.jsontools.media import build_media_url_block
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
 
-_SHORT = 200
-_TWICE = ("output", "preview", "description", "diff", "error")
-"""Side data that stands in the output or the arguments already, or is bulk."""
-_CHILD = ("sessionId", "sessionID")
-_TOLD = (*_CHILD, "model")
-"""Side data of a call that started a session; its span tells it."""
+_MAX_FACT_LENGTH = 200
+_REDUNDANT_METADATA = ("output", "preview", "description", "diff", "error")
+"""Metadata of a result that repeats its output or its arguments, or that is bulky."""
+_SUBSESSION_KEYS = ("sessionId", "sessionID")
+_SPAN_METADATA = (*_SUBSESSION_KEYS, "model")
+"""Metadata of a call that started a session, which the span of that session holds."""
 
 
-def time_of(value: Any, key: str) -> str | None:
-    """A moment in a `time` object, which counts milliseconds."""
+def parse_time(value: Any, key: str) -> str | None:
+    """Return a timestamp of the `time` object, which counts milliseconds."""
     return from_epoch(get_dict(value, "time").get(key), 0.001)
 
 
-def file_block(part: JsonObject) -> JsonObject:
-    """A file that was attached: its bytes where it has them, else where it lies."""
+def build_file_block(part: JsonObject) -> JsonObject:
+    """Return a block with the bytes of an attached file, or else with its address."""
     mime = get_text(part, "mime")
     kind = "image" if mime and mime.startswith("image/") else "file"
     block = build_media_url_block(get_text(part, "url") or "", kind)
@@ -31,108 +30,135 @@ def file_block(part: JsonObject) -> JsonObject:
     return block | pick_fields(part, "filename", "source")
 
 
-def said_block(part: JsonObject) -> JsonObject | None:
-    """A part as a block of what someone said; None for what is no such part."""
+def build_content_block(part: JsonObject) -> JsonObject | None:
+    """Return a part as a content block of a message; None for parts of other kinds."""
     kind = part.get("type")
     if kind == "text":
         return {"type": "text", "text": part.get("text")}
     if kind == "file":
-        return file_block(part)
+        return build_file_block(part)
     if kind == "agent":
         return {"type": "agent", **pick_fields(part, "name", "source")}
     return None
 
 
-def output_of(state: JsonObject) -> Any:
-    """What a tool gave back, as the model saw it; None when it gave nothing back yet."""
-    status, output = state.get("status"), state.get("output")
+def get_tool_output(state: JsonObject) -> Any:
+    """Return the output of a tool as the model saw it; None for a call that is not finished."""
+    status = state.get("status")
+    output = state.get("output")
     if status == "error" or (status != "completed" and "error" in state):
-        metadata = get_dict(state, "metadata")
-        output = metadata.get("output") if metadata.get("interrupted") is True else None
-        output = output if isinstance(output, str) else state.get("error", "")
+        output = _get_error_output(state)
     elif status != "completed" and "output" not in state:
         return None
-    attached = state.get("attachments")
-    files = (
-        [file_block(file) for file in attached if type(file) is dict]
-        if type(attached) is list
-        else []
-    )
+    files = []
+    # Tools that read images return them as attachments.
+    attachments = state.get("attachments")
+    if type(attachments) is list:
+        files = [build_file_block(file) for file in attachments if type(file) is dict]
     if files:
         return [{"type": "text", "text": output}, *files]
     return "" if output is None else output
 
 
-def facts_of(state: JsonObject) -> tuple[JsonObject, bool]:
-    """Small facts beside an output, and whether there was bulk that is left out."""
+def _get_error_output(state: JsonObject) -> Any:
+    # The model sees the partial output of an interrupted tool instead of the error.
+    metadata = get_dict(state, "metadata")
+    if metadata.get("interrupted") is True and isinstance(metadata.get("output"), str):
+        return metadata["output"]
+    return state.get("error", "")
+
+
+def get_tool_facts(state: JsonObject) -> tuple[JsonObject, bool]:
+    """Return small facts about a tool result, and whether larger metadata was left out."""
     facts: JsonObject = {}
+    metadata = get_dict(state, "metadata")
     if state.get("status") == "error":
         facts["is_error"] = True
-        if get_dict(state, "metadata").get("interrupted") is True:
+        if metadata.get("interrupted") is True:
             facts["error"] = state.get("error")
-    if title := get_text(state, "title"):
-        facts["title"] = title[:_SHORT]
+    title = get_text(state, "title")
+    if title:
+        facts["title"] = title[:_MAX_FACT_LENGTH]
     time = get_dict(state, "time")
-    start, end = time.get("start"), time.get("end")
+    start = time.get("start")
+    end = time.get("end")
     if isinstance(start, int | float) and isinstance(end, int | float) and end >= start:
         facts["duration_ms"] = end - start
+    # Old outputs are removed from the context, not from the session.
     if time.get("compacted"):
         facts["cleared_from_context"] = True
-    bulk = False
-    for key, value in get_dict(state, "metadata").items():
-        if key in _TOLD or value is None:
+    has_bulk = False
+    for key, value in metadata.items():
+        if key in _SPAN_METADATA or value is None:
             continue
-        if isinstance(value, bool | int | float) or (
-            isinstance(value, str) and len(value) <= _SHORT and key not in _TWICE
-        ):
+        if _is_small_fact(key, value):
             facts.setdefault(key, value)
         elif value:
-            bulk = True
-    return facts, bulk
+            has_bulk = True
+    return facts, has_bulk
 
 
-def child_of(state: JsonObject) -> str | None:
-    """The session that a call started, by either spelling."""
+def _is_small_fact(key: str, value: Any) -> bool:
+    if isinstance(value, bool | int | float):
+        return True
+    if not isinstance(value, str) or key in _REDUNDANT_METADATA:
+        return False
+    return len(value) <= _MAX_FACT_LENGTH
+
+
+def get_subsession_id(state: JsonObject) -> str | None:
+    """Return the id of the session that a call started."""
     metadata = get_dict(state, "metadata")
-    return next((name for key in _CHILD if (name := get_text(metadata, key))), None)
+    for key in _SUBSESSION_KEYS:
+        session_id = get_text(metadata, key)
+        if session_id:
+            return session_id
+    return None
 
 
-def usage_of(tokens: Any, provider: str | None) -> Usage | None:
-    """Token counts: OpenCode counts cached input apart, and reasoning apart since it says a
-    total."""
+def parse_usage(tokens: Any, provider: str | None) -> Usage | None:
+    """Return token counts in which the input includes cached tokens, the output reasoning."""
     if type(tokens) is not dict:
         return None
     cache = get_dict(tokens, "cache")
-    fresh, output, reasoning = (_count(tokens, name) for name in ("input", "output", "reasoning"))
-    read, written = _count(cache, "read"), _count(cache, "write")
-    made: Usage = {}
-    if fresh is not None or read or written:
-        made["input_tokens"] = (fresh or 0) + (read or 0) + (written or 0)
+    uncached = _parse_count(tokens, "input")
+    output = _parse_count(tokens, "output")
+    reasoning = _parse_count(tokens, "reasoning")
+    cache_read = _parse_count(cache, "read")
+    cache_write = _parse_count(cache, "write")
+    usage: Usage = {}
+    if uncached is not None or cache_read or cache_write:
+        usage["input_tokens"] = (uncached or 0) + (cache_read or 0) + (cache_write or 0)
     if output is not None:
-        apart = _is_apart(tokens, made.get("input_tokens", 0), output, reasoning or 0, provider)
-        made["output_tokens"] = output + (reasoning or 0) if apart else output
+        usage["output_tokens"] = output
+        input_tokens = usage.get("input_tokens", 0)
+        if _excludes_reasoning(tokens, input_tokens, output, reasoning or 0, provider):
+            usage["output_tokens"] += reasoning or 0
     if reasoning is not None:
-        made["reasoning_tokens"] = reasoning
-    if read is not None:
-        made["cache_read_tokens"] = read
-    if written is not None:
-        made["cache_write_tokens"] = written
-    return made if any(made.values()) else None
+        usage["reasoning_tokens"] = reasoning
+    if cache_read is not None:
+        usage["cache_read_tokens"] = cache_read
+    if cache_write is not None:
+        usage["cache_write_tokens"] = cache_write
+    return usage if any(usage.values()) else None
 
 
-def _is_apart(
-    tokens: JsonObject, given: int, output: int, reasoning: int, provider: str | None
+def _excludes_reasoning(
+    tokens: JsonObject, input_tokens: int, output: int, reasoning: int, provider: str | None
 ) -> bool:
-    """Whether the output leaves the reasoning out. The total tells; before there was one, it was as
-    the provider counts it, and of those only Google counts it apart."""
-    total = _count(tokens, "total")
+    """Return whether the output count leaves reasoning tokens out.
+
+    The total shows it. Versions without a total store the numbers of the provider, and only Google
+    counts reasoning separately.
+    """
+    total = _parse_count(tokens, "total")
     if total:
-        return total >= given + output + reasoning
+        return total >= input_tokens + output + reasoning
     return reasoning > output or (provider or "").startswith("google")
 
 
-def _count(holder: JsonObject, key: str) -> int | None:
-    value = holder.get(key)
+def _parse_count(counts: JsonObject, key: str) -> int | None:
+    value = counts.get(key)
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and value >= 0 else None

@@ -1,4 +1,4 @@
-"""Opens OpenCode's storage in whichever form it comes, and says which conversations are in it."""
+"""Read OpenCode sessions from any form of storage, and list them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from open_token.agents.opencode.database import Rows, session_of
-from open_token.agents.opencode.parts import time_of
-from open_token.agents.opencode.session import Teller
-from open_token.agents.opencode.shapes import is_bundle, is_export, is_session
-from open_token.agents.opencode.storage import Folder, Skip, Store, Values
+from open_token.agents.opencode.database import DatabaseStore, get_session_of_row
+from open_token.agents.opencode.detect import is_bundle, is_export, is_session
+from open_token.agents.opencode.parts import parse_time
+from open_token.agents.opencode.session import SessionReader
+from open_token.agents.opencode.storage import FolderStore, OmissionNoter, RecordStore, Store
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.fields import JsonObject, get_text
@@ -20,160 +20,176 @@ from open_token.model.document import Found
 from open_token.sources.source import Source
 
 _decode = msgspec.json.Decoder().decode
-_SESSIONS = "session/*/*.json"
-_NOBODY = "(nobody)"
-"""Whose a secret is: no conversation has this id."""
+_SESSION_FILES = "session/*/*.json"
+_NO_OWNER = "(nobody)"
+"""The owner of secrets: no conversation has this id."""
 
 
-class _Notes:
-    """What was left out while a source was opened, told to every draft that reads from it."""
+class _NoteBuffer:
+    """Notes on what was left out while a source was opened, for every draft that reads from it."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[str, str, str]] = []
-        self._skip: Skip | None = None
+        self._notes: list[tuple[str, str, str]] = []
+        self._forward: OmissionNoter | None = None
 
-    def __call__(self, code: str, place: str, detail: str) -> None:
-        if self._skip is None:
-            self._held.append((code, place, detail))
+    def __call__(self, code: str, position: str, detail: str) -> None:
+        if self._forward is None:
+            self._notes.append((code, position, detail))
         else:
-            self._skip(code, place, detail)
+            self._forward(code, position, detail)
 
-    def tell(self, skip: Skip) -> None:
-        """From now on notes go there; those from before go there, too."""
-        self._skip = skip
-        for note in self._held:
-            skip(*note)
+    def forward_to(self, note_omission: OmissionNoter) -> None:
+        """Pass on the buffered notes and all later ones."""
+        self._forward = note_omission
+        for note in self._notes:
+            note_omission(*note)
 
 
 @dataclass
-class _Opened:
-    """A store, who started whom in it, and the one session that a file is of."""
+class _OpenStore:
+    """An opened source, with the session of the file if it holds exactly one."""
 
     store: Store
     lineage: SessionTree
-    notes: _Notes
-    own: str | None = None
+    notes: _NoteBuffer
+    own_session: str | None = None
 
 
-_known: WeakKeyDictionary[Source, _Opened] = WeakKeyDictionary()
+_stores: WeakKeyDictionary[Source, _OpenStore] = WeakKeyDictionary()
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Tell the chosen session, or the only one."""
-    opened = _opened(source)
-    opened.notes.tell(draft.note_omission)
-    chosen = source.conversation or opened.own or next(iter(opened.lineage.roots), None)
-    if chosen is not None:
+    """Read the chosen session, or the first one, into the draft."""
+    opened = _open_store(source)
+    opened.notes.forward_to(draft.note_omission)
+    session_id = source.conversation or opened.own_session
+    if session_id is None:
+        session_id = next(iter(opened.lineage.roots), None)
+    if session_id is not None:
+        # Only the database of the fork has this table.
         client = "Kilo Code" if "kilo_board" in source.tables else "OpenCode"
-        Teller(draft, opened.store, opened.lineage, client).tell(chosen)
+        SessionReader(draft, opened.store, opened.lineage, client).read(session_id)
 
 
 def list_conversations(source: Source) -> list[Found]:
-    """The sessions that a person started; those that they started in turn belong to them."""
-    opened = _opened(source)
-    names = [opened.own] if opened.own else opened.lineage.roots
-    return [_found(name, opened.store.sessions[name]) for name in names]
+    """List the sessions that a person started; subagents belong to them."""
+    opened = _open_store(source)
+    session_ids = [opened.own_session] if opened.own_session else opened.lineage.roots
+    return [_describe(session_id, opened.store.sessions[session_id]) for session_id in session_ids]
 
 
-def _found(name: str, info: JsonObject) -> Found:
+def _describe(session_id: str, info: JsonObject) -> Found:
     return Found(
-        name,
+        session_id,
         title=get_text(info, "title"),
-        started_at=time_of(info, "created"),
-        updated_at=time_of(info, "updated"),
+        started_at=parse_time(info, "created"),
+        updated_at=parse_time(info, "updated"),
         cwd=get_text(info, "directory"),
     )
 
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """The conversation that a value, a row or a file belongs to; a secret or a credential belongs
-    to none of them."""
-    opened = _opened(source)
-    session: str | None
+    """Return the conversation that a value, a row or a file belongs to.
+
+    A secret or a credential belongs to none of them.
+    """
+    opened = _open_store(source)
+    session_id: str | None
     if source.shape == "sqlite":
-        session = session_of(at, value) or _NOBODY
+        session_id = get_session_of_row(at, value) or _NO_OWNER
     elif source.shape == "folder":
-        session = _session_of_file(at, opened.store)
+        session_id = _get_session_of_file(at, opened.store)
     else:
-        session = _session_of_value(value)
-    return opened.lineage.find_root(session) if session else None
+        session_id = _get_session_of_value(value)
+    return opened.lineage.find_root(session_id) if session_id else None
 
 
-def _session_of_file(at: str, store: Store) -> str | None:
-    kind, _, rest = at.removeprefix("storage/").partition("/")
+def _get_session_of_file(path: str, store: Store) -> str | None:
+    """Return the session of `session/<project>/<id>.json`, `message/<session>/...` and so on."""
+    kind, _, rest = path.removeprefix("storage/").partition("/")
     if kind == "share":
-        return _NOBODY
-    name = (
-        rest.rpartition("/")[2].removesuffix(".json")
-        if kind == "session"
-        else rest.partition("/")[0]
-    )
-    return store.home.get(name) if kind == "part" else name or None
+        return _NO_OWNER
+    if kind == "session":
+        return rest.rpartition("/")[2].removesuffix(".json") or None
+    name = rest.partition("/")[0]
+    if kind == "part":
+        return store.session_of_message.get(name)
+    return name or None
 
 
-def _session_of_value(value: Any) -> str | None:
+def _get_session_of_value(value: Any) -> str | None:
+    # The file of a share, which grants write access to it.
     if type(value) is dict and "secret" in value:
-        return _NOBODY
+        return _NO_OWNER
     if is_bundle(value):
         return get_text(value["info"], "sessionID")
     if is_export(value):
         return get_text(value["info"], "id")
-    return get_text(value, "sessionID") or (value["id"] if is_session(value) else None)
+    session_id = get_text(value, "sessionID")
+    if session_id is None and is_session(value):
+        return str(value["id"])
+    return session_id
 
 
-def _opened(source: Source) -> _Opened:
-    if source not in _known:
-        _known[source] = _open(source)
-    return _known[source]
+def _open_store(source: Source) -> _OpenStore:
+    if source not in _stores:
+        _stores[source] = _create_store(source)
+    return _stores[source]
 
 
-def _open(source: Source) -> _Opened:
-    notes = _Notes()
-    own: Any = source.sample[0] if len(source.sample) == 1 else None
+def _create_store(source: Source) -> _OpenStore:
+    notes = _NoteBuffer()
+    own_session: str | None = None
     store: Store
+    first: Any = source.sample[0] if len(source.sample) == 1 else None
     if source.shape == "sqlite":
-        store, own = Rows(source, notes), None
+        store = DatabaseStore(source, notes)
     elif source.shape == "folder":
-        prefix = next(
-            (prefix for prefix in ("", "storage/") if source.find_files(prefix + _SESSIONS)), ""
-        )
-        store = _folder(
-            lambda pattern: source.find_files(prefix + pattern),
-            source.find_files(prefix + _SESSIONS),
-            {},
+        store = _open_folder(source, notes)
+    elif is_session(first):
+        # The file of one session in a storage folder: its messages are in sibling directories.
+        own_session = first["id"]
+        store = _create_folder_store(
+            lambda pattern: source.find_siblings(f"../../{pattern}"),
+            source.find_siblings("*.json"),
+            {first["id"]: first},
             notes,
         )
-    elif is_session(own):
-        near = source.find_siblings("*.json")
-        store = _folder(
-            lambda pattern: source.find_siblings(f"../../{pattern}"), near, {own["id"]: own}, notes
-        )
     else:
-        store, own = Values(source, notes), None
-    return _Opened(store, SessionTree(store.sessions), notes, own["id"] if own else None)
+        store = RecordStore(source, notes)
+    return _OpenStore(store, SessionTree(store.sessions), notes, own_session)
 
 
-def _folder(
-    find: Callable[[str], list[Source]],
+def _open_folder(source: Source, notes: OmissionNoter) -> FolderStore:
+    prefix = ""
+    if not source.find_files(_SESSION_FILES) and source.find_files(f"storage/{_SESSION_FILES}"):
+        prefix = "storage/"
+    files = source.find_files(prefix + _SESSION_FILES)
+    return _create_folder_store(
+        lambda pattern: source.find_files(prefix + pattern), files, {}, notes
+    )
+
+
+def _create_folder_store(
+    find_files: Callable[[str], list[Source]],
     files: list[Source],
-    known: dict[str, JsonObject],
-    notes: Skip,
-) -> Folder:
-    sessions = dict(known)
-    places: dict[str, Source] = {}
+    known_sessions: dict[str, JsonObject],
+    notes: OmissionNoter,
+) -> FolderStore:
+    sessions = dict(known_sessions)
+    session_files: dict[str, Source] = {}
     for file in files:
-        info = _glance(file)
+        info = _decode_file(file)
         if is_session(info):
             sessions.setdefault(info["id"], info)
-            places.setdefault(info["id"], file)
+            session_files.setdefault(info["id"], file)
         elif info is None:
-            notes("broken-file", "a session", "the file of a session that is not JSON")
-    return Folder(find, sessions, notes, places)
+            notes("broken-file", "a session", "file of a session: not JSON")
+    return FolderStore(find_files, sessions, notes, session_files)
 
 
-def _glance(file: Source) -> Any:
-    """What a file holds, without counting it as read: most sessions beside one do not belong to
-    it."""
+def _decode_file(file: Source) -> Any:
+    """Decode a file without marking it as read: most neighbours belong to other sessions."""
     try:
         return _decode(file.whole)
     except (InputError, ValueError, RecursionError):

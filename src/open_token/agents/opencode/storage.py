@@ -1,11 +1,10 @@
-"""Where OpenCode keeps sessions, in whichever form: a store gives sessions, and messages with their
-parts in order."""
+"""Stores of OpenCode sessions: the storage folder, and files with one or many records."""
 
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from open_token.agents.opencode.shapes import (
+from open_token.agents.opencode.detect import (
     is_bundle,
     is_event,
     is_export,
@@ -20,177 +19,192 @@ from open_token.formats.shared.fields import JsonObject, get_text
 from open_token.formats.shared.notes import format_kind
 from open_token.sources.source import Source
 
-Skip = Callable[[str, str, str], None]
+OmissionNoter = Callable[[str, str, str], None]
 Message = tuple[JsonObject, list[Any]]
 
 
 class Store(Protocol):
-    """What a form of storage gives."""
+    """A form of storage, with sessions and their messages."""
 
     sessions: dict[str, JsonObject]
-    """By id, in the order of the source; of some nothing is known but the id."""
-    home: dict[str, str]
-    """The session of each message that was met."""
+    """The headers of sessions by id, in the order of the source; some are empty."""
+    session_of_message: dict[str, str]
+    """The session of each message that was read."""
 
-    def messages(self, session_id: str) -> Iterator[Message]:
-        """The messages of a session, each with its parts."""
+    def read_messages(self, session_id: str) -> Iterator[Message]:
+        """Yield the messages of a session, each with its parts."""
         ...
 
 
-class Folder:
-    """A storage folder: one file for each session, message and part. The name of a file is its id,
-    and ids sort."""
+class FolderStore:
+    """A storage folder: one file for each session, message and part.
+
+    The files have their ids as names, and ids sort chronologically.
+    """
 
     def __init__(
         self,
-        find: Callable[[str], list[Source]],
+        find_files: Callable[[str], list[Source]],
         sessions: dict[str, JsonObject],
-        skip: Skip,
-        files: dict[str, Source] | None = None,
+        note_omission: OmissionNoter,
+        session_files: dict[str, Source],
     ) -> None:
-        self._find = find
-        self._skip = skip
-        self._files = files or {}
-        """Where sessions were glanced at; who asks for the messages of one has read its file
-        too."""
+        self._find_files = find_files
+        self._note_omission = note_omission
+        self._session_files = session_files
         self.sessions = sessions
-        self.home: dict[str, str] = {}
+        self.session_of_message: dict[str, str] = {}
 
-    def messages(self, session_id: str) -> Iterator[Message]:
-        """The messages in the order of their names."""
-        if session_id in self._files:
-            self._files[session_id].is_read = True
-        for number, file in enumerate(self._within("message", session_id), 1):
-            info = self._value(file, f"message {number}")
+    def read_messages(self, session_id: str) -> Iterator[Message]:
+        """Yield the messages in the order of their file names."""
+        if session_id in self._session_files:
+            # The header was decoded without marking the file as read.
+            self._session_files[session_id].is_read = True
+        for number, file in enumerate(self._list_files("message", session_id), 1):
+            info = self._read_value(file, f"message {number}")
             if type(info) is not dict:
                 continue
-            name = get_text(info, "id")
-            self.home[name or ""] = session_id
-            files = self._within("part", name)
-            parts = [
-                part
-                for part in (self._value(part, f"message {number}") for part in files)
-                if part is not None
-            ]
-            inside = info.get("parts")
-            yield info, parts or (inside if type(inside) is list else [])
+            message_id = get_text(info, "id")
+            self.session_of_message[message_id or ""] = session_id
+            parts = []
+            for part_file in self._list_files("part", message_id):
+                part = self._read_value(part_file, f"message {number}")
+                if part is not None:
+                    parts.append(part)
+            # Older versions stored the parts inside the message.
+            if not parts and type(info.get("parts")) is list:
+                parts = info["parts"]
+            yield info, parts
 
-    def _within(self, kind: str, name: str | None) -> list[Source]:
-        return self._find(f"{kind}/{name}/*.json") if is_path_safe(name) else []
+    def _list_files(self, kind: str, name: str | None) -> list[Source]:
+        if not is_path_safe(name):
+            return []
+        return self._find_files(f"{kind}/{name}/*.json")
 
-    def _value(self, file: Source, place: str) -> Any:
-        """What a file holds; a file that broke off is left out and noted."""
+    def _read_value(self, file: Source, position: str) -> Any:
+        """Return the value in a file; note a damaged file and return None."""
         value = None
         with contextlib.suppress(InputError):
             value = next((value for _, value in file.records()), None)
         if value is None:
-            self._skip("broken-file", place, "a file of a message or a part that is not JSON")
+            self._note_omission("broken-file", position, "file of a message or a part: not JSON")
         for _ in file.repaired:
-            self._skip(
-                "lone-surrogate", place, "text that is not valid Unicode was replaced by U+FFFD"
+            self._note_omission(
+                "lone-surrogate", position, "text that is not valid Unicode was replaced by U+FFFD"
             )
         return value
 
 
-class Values:
-    """Sessions, messages and parts one after another in one file: an export, or what was poured
-    together."""
+class RecordStore:
+    """Sessions, messages and parts in one file: an export, an event stream, concatenated files."""
 
-    def __init__(self, source: Source, skip: Skip) -> None:
+    def __init__(self, source: Source, note_omission: OmissionNoter) -> None:
         self.sessions: dict[str, JsonObject] = {}
-        self.home: dict[str, str] = {}
-        self._skip = skip
-        self._infos: dict[str, JsonObject] = {}
+        self.session_of_message: dict[str, str] = {}
+        self._note_omission = note_omission
+        self._messages: dict[str, JsonObject] = {}
         self._parts: dict[str, dict[str, Any]] = {}
-        self._given: set[str] = set()
-        """Sessions that came with their messages in order."""
-        self._answers: set[str] = set()
-        """Messages of a run, which tells only what the model says and does, and of them the parts
-        alone."""
+        self._ordered_sessions: set[str] = set()
+        """Sessions of exports, whose messages and parts are in order."""
+        self._streamed_messages: set[str] = set()
+        """Messages of `opencode run`, which prints only the parts of the model's messages."""
         for number, value in source.records():
-            self._take(number, value)
-        self._messages: dict[str, list[str]] = {name: [] for name in self.sessions}
-        for name, session_id in self.home.items():
+            self._add_value(number, value)
+        self._session_messages: dict[str, list[str]] = {name: [] for name in self.sessions}
+        for message_id, session_id in self.session_of_message.items():
             self.sessions.setdefault(session_id, {})
-            self._messages.setdefault(session_id, []).append(name)
+            self._session_messages.setdefault(session_id, []).append(message_id)
 
-    def _take(self, number: int, value: Any) -> None:
+    def _add_value(self, number: int, value: Any) -> None:
         if is_part(value):
-            self._part(value["messageID"], value["sessionID"], value)
+            self._add_part(value["messageID"], value["sessionID"], value)
         elif is_message(value):
-            self._message(value, number)
+            self._add_message(value, number)
         elif is_event(value):
-            self._answers.add(value["part"]["messageID"])
-            self._part(value["part"]["messageID"], value["sessionID"], value["part"])
+            part = value["part"]
+            self._streamed_messages.add(part["messageID"])
+            self._add_part(part["messageID"], value["sessionID"], part)
         elif is_bundle(value):
-            self._bundle(value, value["info"]["sessionID"], number)
+            self._add_bundle(value, value["info"]["sessionID"], number)
         elif is_export(value):
-            self._export(value, number)
+            self._add_export(value, number)
         elif is_session(value):
             self.sessions[value["id"]] = {**self.sessions.get(value["id"], {}), **value}
         else:
-            self._skip(*_unclaimed(value, f"value {number}"))
+            code, detail = _describe_other_value(value)
+            self._note_omission(code, f"value {number}", detail)
 
-    def _export(self, value: JsonObject, number: int) -> None:
+    def _add_export(self, value: JsonObject, number: int) -> None:
         session_id = get_text(value["info"], "id") or f"{number}"
         self.sessions[session_id] = value["info"]
-        self._given.add(session_id)
+        self._ordered_sessions.add(session_id)
         for message in value["messages"]:
             if type(message) is dict and type(message.get("info")) is dict:
-                self._bundle(message, session_id, number)
+                self._add_bundle(message, session_id, number)
             else:
-                self._skip("skipped-record", f"value {number}", "a message that is no object")
+                self._note_omission(
+                    "skipped-record", f"value {number}", "message that is not an object"
+                )
 
-    def _bundle(self, value: JsonObject, session_id: str, number: int) -> None:
+    def _add_bundle(self, value: JsonObject, session_id: str, number: int) -> None:
         info = value["info"]
-        name = get_text(info, "id") or f"{session_id} {len(self._infos)}"
-        self._message({**info, "id": name, "sessionID": session_id}, number)
+        message_id = get_text(info, "id") or f"{session_id} {len(self._messages)}"
+        self._add_message({**info, "id": message_id, "sessionID": session_id}, number)
         parts = value.get("parts")
-        for part in parts if type(parts) is list else []:
-            self._part(name, session_id, part)
+        if type(parts) is list:
+            for part in parts:
+                self._add_part(message_id, session_id, part)
 
-    def _message(self, info: JsonObject, number: int) -> None:
-        name = info["id"]
-        if name in self._infos:
-            self._skip(
+    def _add_message(self, info: JsonObject, number: int) -> None:
+        message_id = info["id"]
+        if message_id in self._messages:
+            self._note_omission(
                 "duplicate-record",
                 f"value {number}",
-                "a message that is there twice; the last is told",
+                "earlier copy of a message; the last one is exported",
             )
-        self._infos[name] = info
-        self.home.setdefault(name, info["sessionID"])
+        self._messages[message_id] = info
+        self.session_of_message.setdefault(message_id, info["sessionID"])
 
-    def _part(self, message_id: str, session_id: str, part: Any) -> None:
-        """A part; one that comes again is a later state of the same."""
+    def _add_part(self, message_id: str, session_id: str, part: Any) -> None:
+        # A part that is repeated is a later state of the same part.
         parts = self._parts.setdefault(message_id, {})
         parts[get_text(part, "id") or f" {len(parts)}"] = part
-        self.home.setdefault(message_id, session_id)
+        self.session_of_message.setdefault(message_id, session_id)
 
-    def messages(self, session_id: str) -> Iterator[Message]:
-        """The messages as they were given, else in the order of their ids."""
-        given = session_id in self._given
-        for name in _ordered(self._messages.get(session_id, []), given):
-            parts = self._parts.get(name, {})
-            if name not in self._infos:
-                place = f"message {name}" if format_kind(name) == name else "a message"
-                self._skip("no-message", place, "parts whose message is not in the source")
-            alone = {"id": name, "role": "assistant"} if name in self._answers else {"id": name}
-            yield (
-                self._infos.get(name, alone),
-                [parts[part] for part in _ordered(list(parts), given)],
-            )
+    def read_messages(self, session_id: str) -> Iterator[Message]:
+        """Yield the messages of an export in its order, others in the order of their ids."""
+        is_ordered = session_id in self._ordered_sessions
+        for message_id in _sort_ids(self._session_messages.get(session_id, []), is_ordered):
+            message = self._messages.get(message_id)
+            if message is None:
+                position = (
+                    f"message {message_id}"
+                    if format_kind(message_id) == message_id
+                    else "a message"
+                )
+                self._note_omission(
+                    "no-message", position, "parts whose message is not in the source"
+                )
+                message = {"id": message_id}
+                if message_id in self._streamed_messages:
+                    message["role"] = "assistant"
+            parts = self._parts.get(message_id, {})
+            yield message, [parts[part_id] for part_id in _sort_ids(list(parts), is_ordered)]
 
 
-def _ordered(names: list[str], given: bool) -> list[str]:
-    return sorted(names) if not given and all(is_sortable(name) for name in names) else names
+def _sort_ids(ids: list[str], is_ordered: bool) -> list[str]:
+    if is_ordered or not all(is_sortable(name) for name in ids):
+        return ids
+    return sorted(ids)
 
 
-def _unclaimed(value: Any, place: str) -> tuple[str, str, str]:
-    """The note on a value that is no part of a conversation."""
+def _describe_other_value(value: Any) -> tuple[str, str]:
+    """Return the code and detail of the note on a value that is not part of a conversation."""
     if type(value) is dict and "worktree" in value:
-        return "bookkeeping", place, "what is known of a project"
+        return "bookkeeping", "description of a project"
     if type(value) is dict and "secret" in value:
-        return "share-secret", place, "the secret of a shared session"
+        return "share-secret", "the secret of a shared session"
     if type(value) is list:
-        return "bookkeeping", place, "a list: changes to files, or things to do"
-    return "unknown-record", place, "a value that is no session, message or part"
+        return "bookkeeping", "list of file changes or of tasks"
+    return "unknown-record", "value that is not a session, message or part"

@@ -1,14 +1,22 @@
-"""OpenHands: folders and streams of its SDK's events, lists of the first version, runs of
-benchmarks, model logs."""
+"""OpenHands: events of its SDK and of version 0, benchmark runs, and logs of model calls."""
 
 from open_token.formats.definition import Agent
 
 AGENT = Agent(
     name="openhands",
     title="OpenHands",
-    checked="SDK 1.x conversation folders and events, logs of model calls; the lists of version 0 and the output.jsonl of benchmarks are described, not seen",
-    includes="Prompts, words, thoughts, calls, results with exit codes, condensations, errors, pauses, tokens and costs; of a benchmark also the task and how each run ended.",
-    omits="State updates, token ids, files before and after an edit; times, which have no zone; a benchmark's own description of a task.",
+    checked=(
+        "SDK 1.x conversation folders and events, logs of model calls; from descriptions only, no "
+        "real files: the lists of version 0, the output.jsonl of benchmarks"
+    ),
+    includes=(
+        "prompts, responses, reasoning, tool calls, results with exit codes, condensations, "
+        "errors, pauses, tokens, costs; from benchmarks also the task and the outcome of each run"
+    ),
+    omits=(
+        "state updates, token ids, files before and after an edit, times without a time zone, the "
+        "benchmark's own description of a task"
+    ),
     holds_several=True,
     signatures=(
         b'"source"',

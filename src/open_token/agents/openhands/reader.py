@@ -2,47 +2,76 @@
 
 from typing import Any
 
-from open_token.agents.openhands import benchmark_runs, completion_logs, sdk_events, version0
-from open_token.agents.openhands.detect import has_runs
-from open_token.agents.openhands.shapes import EVENTS, flat, is_event, is_log, is_old_event
+from open_token.agents.openhands import benchmark_runs, sdk_events, version0
+from open_token.agents.openhands.detect import (
+    EVENT_FILES,
+    find_files,
+    flatten,
+    has_runs,
+    is_model_log,
+    is_sdk_event,
+    is_version0_event,
+)
 from open_token.builder.draft import Draft
+from open_token.formats.openai_chat import reader as chat_reader
+from open_token.formats.openai_responses import reader as responses_reader
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
 
 def read(source: Source, draft: Draft) -> None:
     """Read the conversation into the draft."""
-    sample = flat(source.sample)
+    sample = flatten(source.sample)
     if source.shape == "folder":
-        if _is_sdk_folder(source):
-            sdk_events.read(source, draft)
+        if source.find_files("base_state.json") or find_files(source, EVENT_FILES):
+            sdk_events.read_conversation(source, draft)
         else:
-            version0.read(source, draft)
-    elif any(map(is_old_event, sample)) and not any(map(is_event, sample)):
-        version0.read(source, draft)
-    elif sample and is_log(sample[0]):
-        completion_logs.read(source, draft)
+            version0.read_conversation(source, draft)
+    elif any(map(is_version0_event, sample)) and not any(map(is_sdk_event, sample)):
+        version0.read_conversation(source, draft)
+    elif sample and is_model_log(sample[0]):
+        _read_model_logs(source, draft)
     elif has_runs(source):
-        benchmark_runs.read(source, draft)
+        benchmark_runs.read_run(source, draft)
     else:
-        sdk_events.read(source, draft)
+        sdk_events.read_conversation(source, draft)
 
 
-def _is_sdk_folder(source: Source) -> bool:
-    if source.find_files("base_state.json"):
-        return True
-    return any(source.find_files(pattern) for pattern in EVENTS)
+def _read_model_logs(source: Source, draft: Draft) -> None:
+    """Read logs of model calls, each of which repeats the conversation before it.
+
+    Requests and responses are those of one of OpenAI's APIs.
+    """
+    if isinstance(source.sample[0].get("messages"), list):
+        chat_reader.read(source, draft)
+    else:
+        responses_reader.read(source, draft)
+    draft.conversation["source_runtime"] = "cli"
+    calls = 0
+    cost = 0.0
+    latency = 0.0
+    for _, record in source.records():
+        if isinstance(record, dict):
+            calls += 1
+            cost += _to_number(record.get("cost"))
+            latency += _to_number(record.get("latency_sec"))
+    data = {"kind": "cost", "calls": calls, "cost_usd": cost, "latency_sec": latency}
+    draft.add_annotation(data, actor=draft.get_actor("system", "OpenHands"))
+
+
+def _to_number(value: Any) -> float:
+    return float(value) if type(value) in (int, float) and abs(value) < 2**53 else 0.0
 
 
 def list_conversations(source: Source) -> list[Found]:
     """List the runs of a benchmark; every other form is one conversation."""
     if source.shape == "folder" or not has_runs(source):
         return []
-    return benchmark_runs.conversations(source)
+    return benchmark_runs.list_runs(source)
 
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
     """Return the id of the benchmark run that a line belongs to."""
     if source.shape == "folder" or not has_runs(source):
         return None
-    return benchmark_runs.belongs(source, at, value)
+    return benchmark_runs.find_owner_of_line(source, at, value)

@@ -1,4 +1,4 @@
-"""What the answers of an OpenHands conversation cost: each by its id, and all of them together."""
+"""Token counts and costs of an OpenHands conversation: by response, and accumulated."""
 
 from typing import Any, cast
 
@@ -9,71 +9,86 @@ from open_token.model.document import Usage
 Body = dict[str, Any]
 
 
-class Spending:
-    """Figures by answer, each given out once, and the running totals of every purpose."""
+class UsageTracker:
+    """Token counts by response, each returned once, and the running totals of every purpose."""
 
     def __init__(self) -> None:
-        self._by_answer: dict[str, Usage] = {}
-        self._totals: dict[str, Body] = {}
-        self._given: dict[str, int] = {}
+        self._by_response: dict[str, Usage] = {}
+        self._metrics: dict[str, Body] = {}
+        """The newest metrics by purpose, such as the agent or the condenser."""
+        self._attributed: dict[str, int] = {}
+        """The sums of the counts that events already have."""
 
-    def take(self, stats: Any) -> str | None:
-        """The newest totals; gives the name of the agent's model."""
+    def add_stats(self, stats: Any) -> str | None:
+        """Add the newest metrics of all purposes; return the name of the agent's model."""
         metrics = stats.get("usage_to_metrics") if isinstance(stats, dict) else None
+        if not isinstance(metrics, dict):
+            return None
         model = None
-        for purpose, spent in metrics.items() if isinstance(metrics, dict) else ():
-            if isinstance(spent, dict):
-                self.add(purpose, spent)
+        for purpose, values in metrics.items():
+            if isinstance(values, dict):
+                self.add_metrics(purpose, values)
                 if purpose in ("agent", "default"):
-                    model = as_text(spent.get("model_name"))
+                    model = as_text(values.get("model_name"))
         return model
 
-    def add(self, purpose: str, spent: Body) -> None:
-        """What was spent for one purpose: the agent, the condenser."""
-        self._totals[purpose] = spent
-        for usage in as_dicts(spent.get("token_usages")):
-            name, known = as_text(usage.get("response_id")), usage_of(usage)
-            if name and known:
-                self._by_answer.setdefault(name, known)
+    def add_metrics(self, purpose: str, metrics: Body) -> None:
+        """Add the newest metrics of one purpose."""
+        # Metrics accumulate: the newest replace earlier ones.
+        self._metrics[purpose] = metrics
+        for item in as_dicts(metrics.get("token_usages")):
+            response_id = as_text(item.get("response_id"))
+            usage = _parse_usage(item)
+            if response_id and usage:
+                self._by_response.setdefault(response_id, usage)
 
-    def of(self, answer: Any) -> Usage | None:
-        """What an answer of the model cost, the first time it is asked for."""
-        usage = self._by_answer.get(answer) if isinstance(answer, str) else None
+    def take(self, response_id: Any) -> Usage | None:
+        """Return the usage of a response; None if it is not known or was returned before."""
+        usage = self._by_response.get(response_id) if isinstance(response_id, str) else None
         if not usage:
             return None
-        self._by_answer[answer] = {}
-        self.given(usage)
+        # An empty entry remains, so that repeated metrics do not add the usage again.
+        self._by_response[response_id] = {}
+        self.mark_attributed(usage)
         return usage
 
-    def given(self, usage: Usage) -> None:
-        """These counts stand with an answer already."""
+    def mark_attributed(self, usage: Usage) -> None:
+        """Record that an event has this usage."""
         for name, count in cast(dict[str, int], usage).items():
-            self._given[name] = self._given.get(name, 0) + count
+            self._attributed[name] = self._attributed.get(name, 0) + count
 
-    def totals(self) -> dict[str, Body]:
-        """For each purpose that cost anything: the model, the counts, the money."""
-        made: dict[str, Body] = {}
-        for purpose, spent in self._totals.items():
-            usage = usage_of(spent.get("accumulated_token_usage")) or {}
-            cost = spent.get("accumulated_cost")
-            if any(usage.values()) or cost:
-                model = {"model": spent["model_name"]} if as_text(spent.get("model_name")) else {}
-                made[purpose] = {**model, **usage, "cost_usd": cost}
-        return made
+    def get_totals(self) -> dict[str, Body]:
+        """Return the model, the counts and the cost of each purpose that has any."""
+        totals: dict[str, Body] = {}
+        for purpose, metrics in self._metrics.items():
+            usage = _parse_usage(metrics.get("accumulated_token_usage")) or {}
+            cost = metrics.get("accumulated_cost")
+            if not any(usage.values()) and not cost:
+                continue
+            total: Body = {}
+            model = as_text(metrics.get("model_name"))
+            if model:
+                total["model"] = model
+            totals[purpose] = {**total, **usage, "cost_usd": cost}
+        return totals
 
-    def rest(self) -> Usage | None:
-        """What no answer that was told accounts for."""
+    def get_unattributed(self) -> Usage | None:
+        """Return the accumulated counts without those that events have."""
         sums: dict[str, int] = {}
-        for spent in self._totals.values():
-            usage = usage_of(spent.get("accumulated_token_usage")) or {}
+        for metrics in self._metrics.values():
+            usage = _parse_usage(metrics.get("accumulated_token_usage")) or {}
             for name, count in cast(dict[str, int], usage).items():
                 sums[name] = sums.get(name, 0) + count
-        left = {name: count - self._given.get(name, 0) for name, count in sums.items()}
-        return build_usage(**{name: count for name, count in left.items() if count > 0})
+        rest: dict[str, int] = {}
+        for name, count in sums.items():
+            difference = count - self._attributed.get(name, 0)
+            if difference > 0:
+                rest[name] = difference
+        return build_usage(**rest)
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Token counts; the prompt includes what was read from a cache."""
+def _parse_usage(value: Any) -> Usage | None:
+    """Return token counts; the prompt includes what was read from a cache."""
     if not isinstance(value, dict):
         return None
     return build_usage(

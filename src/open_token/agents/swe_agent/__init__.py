@@ -5,9 +5,15 @@ from open_token.formats.definition import Agent
 AGENT = Agent(
     name="swe_agent",
     title="SWE-agent and mini-swe-agent",
-    checked="SWE-agent 0.x and 1.x trajectories (text, XML, function calls), demonstrations; mini-swe-agent 1.x and 2.x",
-    includes="Prompts, demonstrations, answers, thoughts, commands, outputs with state and time, the outcome, tokens and cost.",
-    omits="The configuration of the run, and the input of each model call, which repeats what was said before.",
+    checked=(
+        "SWE-agent 0.x and 1.x trajectories (text, XML, function calls), demonstrations; "
+        "mini-swe-agent 1.x and 2.x"
+    ),
+    includes=(
+        "prompts, demonstrations, responses, reasoning, commands, outputs with state and time, "
+        "the outcome, tokens, costs"
+    ),
+    omits="the configuration of the run, the input of each model call",
     signatures=(b'"history"', b'"trajectory"', b'"trajectory_format"', b'"info"', b"history:"),
     places=(
         "$SWE_AGENT_TRAJECTORY_DIR/*/*/*.traj",

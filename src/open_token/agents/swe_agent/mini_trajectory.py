@@ -1,15 +1,14 @@
-"""Tells trajectories of mini-swe-agent: provider messages in one of three forms, with facts beside
-each."""
+"""Read trajectories of mini-swe-agent: messages of a provider in one of three forms."""
 
 import re
 from collections import deque
 from typing import Any
 
-from open_token.agents.swe_agent.trajectory import outcome
+from open_token.agents.swe_agent.trajectory import annotate_outcome
 from open_token.builder.draft import Draft
 from open_token.formats.shared import chat_messages as chat
 from open_token.formats.shared import responses_items as responses
-from open_token.formats.shared.fields import as_dicts, as_text
+from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import identify_provider
@@ -19,252 +18,258 @@ from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Usage
 
 Body = dict[str, Any]
-_OPENING = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")
-_OUTPUT = ("raw_output", "returncode", "output")
+_COMMAND_START = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")
+_OUTPUT_FIELDS = ("raw_output", "returncode", "output")
 
 
-def tell(document: Body, draft: Draft) -> None:
-    """Tell the run to the draft, in order."""
+def read_mini_trajectory(document: Body, draft: Draft) -> None:
+    """Read the run into the draft."""
     draft.conversation["source_runtime"] = "cli"
     draft.without_thoughts = "unknown"
     runtime = draft.get_actor("system", "mini-swe-agent")
-    model = _context(document, draft, runtime)
-    run = _Run(draft, runtime, model, document.get("info"))
+    model = _read_context(document, draft, runtime)
+    reader = _MessageReader(draft, runtime, model, _get_object(document, "info"))
     for number, message in enumerate(document["messages"], 1):
         if isinstance(message, dict):
-            run.tell(message, f"message {number}")
+            reader.read(message, f"message {number}")
         else:
             draft.note_omission(
-                "unknown-record", f"message {number}", "an entry that is no message"
+                "unknown-record", f"message {number}", "entry that is not a message"
             )
-    outcome(document, draft, runtime)
+    annotate_outcome(document, draft, runtime)
 
 
-def _context(document: Body, draft: Draft, runtime: str) -> str | None:
-    found = document.get("info")
-    info: Body = found if isinstance(found, dict) else {}
-    config = info.get("config")
-    parts = (
-        [config.get(name) for name in ("model", "environment")]
-        if isinstance(config, dict)
-        else [None, None]
-    )
-    model, environment = (part if isinstance(part, dict) else {} for part in parts)
+def _read_context(document: Body, draft: Draft, runtime: str) -> str | None:
+    """Read the version, the model, the directory and the task; return the model."""
+    info = _get_object(document, "info")
+    config = _get_object(info, "config")
+    model = as_text(_get_object(config, "model").get("model_name"))
+    task = as_text(document.get("instance_id"))
     facts = {
         "version": as_text(info.get("mini_version")),
-        "model": as_text(model.get("model_name")),
-        "cwd": as_text(environment.get("cwd")),
-        "task": as_text(document.get("instance_id")),
+        "model": model,
+        "cwd": as_text(_get_object(config, "environment").get("cwd")),
+        "task": task,
     }
-    known = {name: value for name, value in facts.items() if value}
-    if known:
-        draft.add_annotation({"kind": "context"} | known, actor=runtime)
-    if config:
+    data = pick_fields(facts, *facts)
+    if data:
+        draft.add_annotation({"kind": "context"} | data, actor=runtime)
+    if info.get("config"):
         draft.note_omission("skipped-field", "info", "the configuration of the run")
-    if title := known.get("task"):
-        draft.conversation["title"] = title
-    if provider := identify_provider(known.get("model")):
+    if task:
+        draft.conversation["title"] = task
+    provider = identify_provider(model)
+    if provider:
         draft.conversation["provider"] = provider
-    return known.get("model")
+    return model
 
 
-class _Run:
-    """The messages one by one; commands that stand in the text of an answer are answered by the
-    next message."""
+class _MessageReader:
+    """Reads messages one by one.
 
-    def __init__(self, draft: Draft, runtime: str, model: str | None, info: Any) -> None:
+    A command in the text of a response is answered by the next message.
+    """
+
+    def __init__(self, draft: Draft, runtime: str, model: str | None, info: Body) -> None:
         self._draft = draft
-        self._info: Body = info if isinstance(info, dict) else {}
+        self._info = info
         self._runtime = runtime
         self._model = model
         self._calls = CallMatcher(draft)
-        self._open: deque[str] = deque()
-        self._refused = False
-        """The last answer had no command, or several: the runtime will ask again."""
+        self._open_calls: deque[str] = deque()
+        self._has_no_call = False
+        """The last response had no command, or several: the runtime will ask again."""
 
-    def tell(self, message: Body, place: str) -> None:
-        """One message."""
-        found = message.get("extra")
-        extra: Body = found if isinstance(found, dict) else {}
+    def read(self, message: Body, position: str) -> None:
+        """Read one message."""
+        extra = _get_object(message, "extra")
         ts = from_epoch(extra.get("timestamp"))
         role = message.get("role")
         if message.get("object") == "response" or isinstance(message.get("output"), list):
-            self._response(message, extra, place, ts)
+            self._read_api_response(message, position, ts)
         elif message.get("type") == "function_call_output":
-            self._output(message, extra, place, ts)
+            self._read_api_output(message, extra, position, ts)
         elif role == "assistant":
-            self._answer(message, extra, place, ts)
+            self._read_response(message, extra, position, ts)
         elif role in ("tool", "function"):
-            self._tool(message, extra, place, ts)
+            self._read_tool_message(message, extra, position, ts)
         elif role == "user":
-            self._user(message, extra, place, ts)
+            self._read_user_message(message, extra, position, ts)
         elif role in ("system", "developer"):
-            self._draft.add_message("system", self._words(message, place), self._runtime, ts=ts)
+            text = self._get_content(message, position)
+            self._draft.add_message("system", text, self._runtime, ts=ts)
         elif role == "exit":
-            self._exit(message, extra, ts)
+            self._read_exit(message, extra, ts)
         else:
-            self._draft.note_omission("unknown-role", place, f"role {format_kind(role)}")
+            self._draft.note_omission("unknown-role", position, f"role {format_kind(role)}")
 
-    def _words(self, message: Body, place: str) -> str | list[Any]:
+    def _get_content(self, message: Body, position: str) -> str | list[Any]:
         value = message.get("content")
         if message.get("type") == "message":
             return parse_content(value)
-        return chat.parse_content(self._draft, value, place) or ""
+        return chat.parse_content(self._draft, value, position) or ""
 
-    def _actor(self, response: Any) -> str:
-        model = (
-            as_text(response.get("model")) if isinstance(response, dict) else None
-        ) or self._model
-        return self._draft.get_actor(
-            "model", "agent", provider=identify_provider(self._model or model), model=model
-        )
+    def _start_message(self, response: Any, position: str, ts: str | None) -> MessageWriter:
+        model = as_text(response.get("model")) if isinstance(response, dict) else None
+        model = model or self._model
+        provider = identify_provider(self._model or model)
+        actor = self._draft.get_actor("model", "agent", provider=provider, model=model)
+        return MessageWriter(self._draft, actor, self._calls, position, ts, _parse_usage(response))
 
-    def _answer(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        response = extra.get("response")
-        voice = MessageWriter(
-            self._draft, self._actor(response), self._calls, place, ts, _spent(response)
-        )
-        chat.add_assistant_message(voice, message)
-        self._open.clear()
-        called = as_dicts(message.get("tool_calls"))
-        commands = [] if called else _commands(message, extra)
-        if not called and len(commands) < len(as_dicts(extra.get("actions"))):
-            self._draft.note_omission("unknown-part", place, "an action without a command")
-        for command in commands:
-            voice.add_tool_call(None, "bash", {"command": command})
-            self._open.append(voice.call_keys[-1])
-        self._refused = not voice.call_keys
-        voice.close()
+    def _read_response(self, message: Body, extra: Body, position: str, ts: str | None) -> None:
+        """Read a response of the chat API, with function calls or with commands in its text."""
+        output = self._start_message(extra.get("response"), position, ts)
+        chat.add_assistant_message(output, message)
+        self._open_calls.clear()
+        # Models without function calls write the command into a code block.
+        if not as_dicts(message.get("tool_calls")):
+            commands = _find_commands(message, extra)
+            if len(commands) < len(as_dicts(extra.get("actions"))):
+                self._draft.note_omission("unknown-part", position, "action without a command")
+            for command in commands:
+                output.add_tool_call(None, "bash", {"command": command})
+                self._open_calls.append(output.call_keys[-1])
+        self._has_no_call = not output.call_keys
+        output.close()
 
-    def _response(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        """An answer of the Responses API, whole."""
+    def _read_api_response(self, message: Body, position: str, ts: str | None) -> None:
+        """Read a complete response of the Responses API."""
         model = as_text(message.get("model")) or self._model
-        voices = responses.ItemActors(
+        actors = responses.ItemActors(
             self._draft, name="agent", provider=identify_provider(model), model=model
         )
-        spent = responses_usage(message.get("usage"))
+        usage = responses_usage(message.get("usage"))
         items = as_dicts(message.get("output"))
-        only_thought = all(item.get("type") == "reasoning" for item in items)
+        is_only_reasoning = all(item.get("type") == "reasoning" for item in items)
         for item in items:
-            spoken = {"role": "assistant", **item} if item.get("type") == "message" else item
-            usage = spent if only_thought or item.get("type") != "reasoning" else None
-            if (
-                responses.add_item(
-                    self._draft, spoken, voices, ts=ts, group=place, place=place, usage=usage
-                )
-                and usage
-            ):
-                spent = None
-        self._open.clear()
+            kind = item.get("type")
+            if kind == "message":
+                item = {"role": "assistant", **item}
+            # The usage is on the first item that is not reasoning, if there is one.
+            item_usage = usage if is_only_reasoning or kind != "reasoning" else None
+            event = responses.add_item(
+                self._draft, item, actors, ts=ts, group=position, place=position, usage=item_usage
+            )
+            if event and item_usage:
+                usage = None
+        self._open_calls.clear()
 
-    def _output(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        voices = responses.ItemActors(self._draft)
+    def _read_api_output(self, message: Body, extra: Body, position: str, ts: str | None) -> None:
+        """Read a function call output of the Responses API."""
         responses.add_item(
             self._draft,
             message,
-            voices,
+            responses.ItemActors(self._draft),
             ts=ts,
-            place=place,
-            facts=self._facts(message, extra, place),
+            place=position,
+            facts=self._get_result_facts(message, extra, position),
         )
 
-    def _tool(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
+    def _read_tool_message(self, message: Body, extra: Body, position: str, ts: str | None) -> None:
         key = self._calls.find_key(
             as_text(message.get("tool_call_id")), as_text(message.get("name"))
         )
-        output = self._words(message, place)
-        self._draft.add_tool_result(key, output, ts=ts, facts=self._facts(message, extra, place))
+        output = self._get_content(message, position)
+        facts = self._get_result_facts(message, extra, position)
+        self._draft.add_tool_result(key, output, ts=ts, facts=facts)
 
-    def _user(self, message: Body, extra: Body, place: str, ts: str | None) -> None:
-        """The task, the output of a command, a word of the person, or a reminder of the form."""
-        rejected = extra.get("interrupt_type") == "FormatError"
-        is_output = any(name in extra for name in _OUTPUT)
-        words = self._words(message, place)
-        if rejected:
-            self._rejected(extra, place, ts)
-        if self._open and not rejected and (is_output or not extra):
-            self._draft.add_tool_result(
-                self._open.popleft(), words, ts=ts, facts=self._facts(message, extra, place)
-            )
-        elif rejected or is_output or (self._refused and not extra):
-            self._draft.add_message("user", words, self._runtime, ts=ts, visibility="internal")
-        else:
-            event = self._draft.add_message(
-                "user", words, self._draft.get_actor("human", "user"), ts=ts
-            )
-            if kind := as_text(extra.get("interrupt_type")):
-                self._draft.add_annotation(
-                    {"kind": "interrupted", "reason": kind}, parent=event, ts=ts
-                )
+    def _read_user_message(self, message: Body, extra: Body, position: str, ts: str | None) -> None:
+        """Read a task, an output, an interruption by the user, or a reminder of the format."""
+        interruption = as_text(extra.get("interrupt_type"))
+        is_format_error = interruption == "FormatError"
+        is_output = any(name in extra for name in _OUTPUT_FIELDS)
+        text = self._get_content(message, position)
+        if is_format_error:
+            self._read_rejected_response(extra, position, ts)
+        elif self._open_calls and (is_output or not extra):
+            facts = self._get_result_facts(message, extra, position)
+            self._draft.add_tool_result(self._open_calls.popleft(), text, ts=ts, facts=facts)
+            return
+        # Output without an open call, and reminders, are from the runtime.
+        if is_format_error or is_output or (self._has_no_call and not extra):
+            self._draft.add_message("user", text, self._runtime, ts=ts, visibility="internal")
+            return
+        event = self._draft.add_message("user", text, self._draft.get_actor("human", "user"), ts=ts)
+        if interruption:
+            data = {"kind": "interrupted", "reason": interruption}
+            self._draft.add_annotation(data, parent=event, ts=ts)
 
-    def _rejected(self, extra: Body, place: str, ts: str | None) -> None:
-        """The answer that had the wrong form is kept beside the reminder only."""
+    def _read_rejected_response(self, extra: Body, position: str, ts: str | None) -> None:
+        """Read a response of the wrong format, which only the reminder contains."""
         response = extra.get("response")
         choices = as_dicts(response.get("choices")) if isinstance(response, dict) else []
         message = choices[0].get("message") if choices else None
         if not isinstance(message, dict):
             if choices:
-                self._draft.note_omission("no-content", place, "a choice without a message")
-            said = as_text(extra.get("model_response"))
-            if not said:
+                self._draft.note_omission("no-content", position, "choice without a message")
+            text = as_text(extra.get("model_response"))
+            if not text:
                 return
-            message = {"content": said}
-        voice = MessageWriter(
-            self._draft, self._actor(response), self._calls, place, ts, _spent(response)
-        )
-        chat.add_assistant_message(voice, message)
-        voice.add_annotation("message_facts", rejected=True)
-        voice.close()
+            message = {"content": text}
+        output = self._start_message(response, position, ts)
+        chat.add_assistant_message(output, message)
+        output.add_annotation("message_facts", rejected=True)
+        output.close()
 
-    def _facts(self, message: Body, extra: Body, place: str) -> Body:
+    def _get_result_facts(self, message: Body, extra: Body, position: str) -> Body:
         facts: Body = {}
-        if type(code := extra.get("returncode")) is int:
-            facts["exit_code"] = code
-        if as_text(extra.get("exception_info")):
-            facts["exception"] = extra["exception_info"]
-        raw, shown = extra.get("raw_output"), message.get("content", message.get("output"))
-        if isinstance(raw, str) and isinstance(shown, str) and raw.strip() not in shown:
+        exit_code = extra.get("returncode")
+        if type(exit_code) is int:
+            facts["exit_code"] = exit_code
+        exception = as_text(extra.get("exception_info"))
+        if exception:
+            facts["exception"] = exception
+        output = extra.get("raw_output")
+        shown = message.get("content", message.get("output"))
+        if isinstance(output, str) and isinstance(shown, str) and output.strip() not in shown:
             self._draft.note_omission(
-                "unshown-output", place, "the whole output of which the model saw a part"
+                "unshown-output", position, "full output, of which the model saw a part"
             )
         return facts
 
-    def _exit(self, message: Body, extra: Body, ts: str | None) -> None:
-        """The end of the run, as far as the outcome does not tell it again."""
-        data = {
-            name: extra[name]
-            for name in ("exit_status", "submission")
-            if extra.get(name, self._info.get(name)) != self._info.get(name)
-        }
-        said = message.get("content")
-        if said and said not in (extra.get("submission"), self._info.get("submission")):
-            data["text"] = said
+    def _read_exit(self, message: Body, extra: Body, ts: str | None) -> None:
+        """Annotate the end of the run, unless the outcome repeats it."""
+        data: Body = {}
+        for name in ("exit_status", "submission"):
+            if name in extra and extra[name] != self._info.get(name):
+                data[name] = extra[name]
+        text = message.get("content")
+        if text and text not in (extra.get("submission"), self._info.get("submission")):
+            data["text"] = text
         if data:
             self._draft.add_annotation({"kind": "stop", **data}, actor=self._runtime, ts=ts)
 
 
-def _spent(response: Any) -> Usage | None:
+def _get_object(record: Body, name: str) -> Body:
+    value = record.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _parse_usage(response: Any) -> Usage | None:
     return chat.parse_usage(response.get("usage")) if isinstance(response, dict) else None
 
 
-def _commands(message: Body, extra: Body) -> list[str]:
-    """The commands of an answer in text: those the runtime found, or the only one there is."""
+def _find_commands(message: Body, extra: Body) -> list[str]:
+    """Return the commands that the runtime found in a response, or the only fenced one."""
     actions = [as_text(action.get("command")) for action in as_dicts(extra.get("actions"))]
-    if found := [command for command in actions if command]:
-        return found
+    commands = [command for command in actions if command]
+    if commands:
+        return commands
     text = message.get("content")
-    marked = _fenced(text) if isinstance(text, str) else []
-    return marked if len(marked) == 1 else []
+    if not isinstance(text, str):
+        return []
+    commands = _find_fenced_commands(text)
+    return commands if len(commands) == 1 else []
 
 
-def _fenced(text: str) -> list[str]:
-    """What stands in fences of bash, of which the last may be left open."""
-    found: list[str] = []
-    opening = _OPENING.search(text)
-    while opening:
-        end = text.find("\n```", opening.end() - 1)
+def _find_fenced_commands(text: str) -> list[str]:
+    """Return the contents of fenced bash blocks; a block that is not closed does not count."""
+    commands: list[str] = []
+    start = _COMMAND_START.search(text)
+    while start:
+        end = text.find("\n```", start.end() - 1)
         if end < 0:
             break
-        found.append(text[opening.end() : end].strip())
-        opening = _OPENING.search(text, end + 4)
-    return found
+        commands.append(text[start.end() : end].strip())
+        start = _COMMAND_START.search(text, end + 4)
+    return commands

@@ -1,7 +1,8 @@
 """Read a trajectory of SWE-agent or mini-swe-agent."""
 
-from open_token.agents.swe_agent import mini_trajectory, trajectory
-from open_token.agents.swe_agent.detect import is_mini
+from open_token.agents.swe_agent.detect import is_mini_trajectory
+from open_token.agents.swe_agent.mini_trajectory import read_mini_trajectory
+from open_token.agents.swe_agent.trajectory import read_trajectory
 from open_token.builder.draft import Draft
 from open_token.formats.shared.yaml_values import parse_yaml
 from open_token.sources.source import Source
@@ -16,7 +17,7 @@ def read(source: Source, draft: Draft) -> None:
         document = source.document
     if not isinstance(document, dict):
         document = {}
-    if is_mini(document):
-        mini_trajectory.tell(document, draft)
+    if is_mini_trajectory(document):
+        read_mini_trajectory(document, draft)
     else:
-        trajectory.tell(document, draft)
+        read_trajectory(document, draft)
