@@ -63,7 +63,7 @@ def wait_for(folder: Path) -> bool:
     """Wait until something was kept and nothing waits any more."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        if (folder / "log.ndjson").exists() and not CallQueue(folder).names():
+        if (folder / "log.ndjson").exists() and not CallQueue(folder).list_waiting():
             return True
         time.sleep(0.2)
     return False

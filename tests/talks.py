@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import open_token
-from open_token.handoff import Scene, Session, Talk, talk_of, target
+from open_token.handoff import (
+    HandoffConversation,
+    HandoffDestination,
+    HandoffSession,
+    build_conversation,
+    load_handoff_module,
+)
 from open_token.handoff.conversation import Prompt
 
 CWD = "/home/sam/tide_table"
@@ -81,7 +87,7 @@ SMALL = document(
 )
 
 
-def told(talk: Talk, *, failures: bool = True) -> list[tuple[Any, ...]]:
+def told(talk: HandoffConversation, *, failures: bool = True) -> list[tuple[Any, ...]]:
     """What a talk says, in order."""
     made: list[tuple[Any, ...]] = []
     for turn in talk.turns:
@@ -97,7 +103,7 @@ def told(talk: Talk, *, failures: bool = True) -> list[tuple[Any, ...]]:
     return made
 
 
-def written(session: Session, folder: Path) -> Path:
+def written(session: HandoffSession, folder: Path) -> Path:
     """The files below a folder; gives the session's own."""
     paths = []
     for path, data in session.files.items():
@@ -107,14 +113,18 @@ def written(session: Session, folder: Path) -> Path:
     return paths[0]
 
 
-def handed(agent: str, talk: Talk, folder: Path, **env: str) -> tuple[Session, Talk]:
+def handed(
+    agent: str, talk: HandoffConversation, folder: Path, **env: str
+) -> tuple[HandoffSession, HandoffConversation]:
     """The session of an agent, and what our own reader makes of it."""
-    session = target(agent).session(talk, Scene(CWD, Path("/home/sam"), env))
+    session = load_handoff_module(agent).build_session(
+        talk, HandoffDestination(CWD, Path("/home/sam"), env)
+    )
     back = open_token.export(written(session, folder), redact="none")
     assert not [fault for fault in open_token.validate(back) if fault.severity == "error"]
-    return session, talk_of(back, whole=True)
+    return session, build_conversation(back, whole=True)
 
 
-def records(session: Session) -> list[Any]:
+def records(session: HandoffSession) -> list[Any]:
     """The lines of a session's first file."""
     return [json.loads(line) for line in next(iter(session.files.values())).splitlines()]

@@ -12,7 +12,7 @@ import pytest
 from open_token import options
 from open_token.locallib import skills
 
-SKILL = skills.folder()
+SKILL = skills.get_skill_folder()
 DOCUMENTS = ("SKILL.md", "references/format.md", "references/options.md")
 STANDARD_FIELDS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 PARTS_OF_A_SCENARIO = {
@@ -47,9 +47,9 @@ def commands_in_evals() -> Iterator[str]:
 
 
 def test_frontmatter_keeps_to_the_standard() -> None:
-    fields = frontmatter(skills.text())
+    fields = frontmatter(skills.read_skill_text())
     assert set(fields) <= STANDARD_FIELDS
-    assert fields["name"] == skills.NAME == SKILL.name
+    assert fields["name"] == skills.SKILL_NAME == SKILL.name
     assert 200 < len(fields["description"]) <= 1024
     assert "Use when" in fields["description"]
     assert "Not for" in fields["description"]
@@ -57,8 +57,8 @@ def test_frontmatter_keeps_to_the_standard() -> None:
 
 
 def test_text_is_short_and_its_references_are_there() -> None:
-    assert len(skills.text().splitlines()) < 150
-    links = re.findall(r"\]\(([^)]+)\)", skills.text())
+    assert len(skills.read_skill_text().splitlines()) < 150
+    links = re.findall(r"\]\(([^)]+)\)", skills.read_skill_text())
     assert sorted(set(links)) == ["references/format.md", "references/options.md"]
     assert all((SKILL / link).is_file() for link in links)
 
@@ -72,11 +72,11 @@ def test_text_holds_no_inline_command_and_no_token_that_only_one_runtime_fills(n
 
 
 def test_text_works_where_the_placeholder_is_not_filled() -> None:
-    assert "`key=value` words the person gave" in skills.text()
+    assert "`key=value` words the person gave" in skills.read_skill_text()
 
 
 def test_text_asks_before_the_risky_words() -> None:
-    question = skills.text().split("**Ask first**")[1].split("**Run**")[0]
+    question = skills.read_skill_text().split("**Ask first**")[1].split("**Run**")[0]
     assert "redact=none" in question
     assert "internal=full" in question
 
@@ -84,7 +84,7 @@ def test_text_asks_before_the_risky_words() -> None:
 def test_options_of_the_text_are_the_options_of_the_command() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \| (.+?) \|",
-        skills.text() + (SKILL / "references/options.md").read_text(),
+        skills.read_skill_text() + (SKILL / "references/options.md").read_text(),
         re.MULTILINE,
     )
     assert {name for name, _ in rows} == set(options.OPTION_NAMES)
@@ -141,7 +141,7 @@ def test_codex_is_told_not_to_start_it_alone() -> None:
 def test_scenarios_are_well_formed() -> None:
     data = json.loads((SKILL / "evals/evals.json").read_bytes())
     assert set(data) == {"skill_name", "about", "evals"}
-    assert data["skill_name"] == skills.NAME
+    assert data["skill_name"] == skills.SKILL_NAME
     assert [scenario["id"] for scenario in data["evals"]] == list(range(1, len(data["evals"]) + 1))
     assert len({scenario["name"] for scenario in data["evals"]}) == len(data["evals"]) >= 8
     for scenario in data["evals"]:

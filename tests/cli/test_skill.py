@@ -9,7 +9,7 @@ import pytest
 from open_token.cli import main, skill
 from open_token.locallib import skills
 
-FOLDER = f".agents/skills/{skills.NAME}"
+FOLDER = f".agents/skills/{skills.SKILL_NAME}"
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_project_scope_writes_below_the_working_folder(
 ) -> None:
     assert main(["skill", "install", "--for", "windsurf", "--scope", "project"]) == 0
     out, err = lines(capsys)
-    assert out[-1] == f"wrote        .windsurf/skills/{skills.NAME}/SKILL.md"
+    assert out[-1] == f"wrote        .windsurf/skills/{skills.SKILL_NAME}/SKILL.md"
     assert "trust this folder" in err[0]
     assert list(home.glob("**/SKILL.md")) == []
 
@@ -97,7 +97,7 @@ def test_auto_installs_for_what_is_there(home: Path, capsys: pytest.CaptureFixtu
     assert main(["skill", "status"]) == 0
     assert lines(capsys)[0] == [
         f"installed\tgemini-cli\t~/{FOLDER}",
-        f"installed\tclaude-code\t~/.claude/skills/{skills.NAME}",
+        f"installed\tclaude-code\t~/.claude/skills/{skills.SKILL_NAME}",
     ]
     assert main(["skill", "uninstall", "--for", "auto"]) == 0
     assert sorted(path.name for path in home.iterdir()) == [".claude", ".gemini"]
@@ -152,9 +152,9 @@ def test_closed_door_is_exit_three(home: Path, capsys: pytest.CaptureFixture[str
 
 def test_show_prints_the_text_or_its_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skill", "show"]) == 0
-    assert capsys.readouterr().out == skills.text()
+    assert capsys.readouterr().out == skills.read_skill_text()
     assert main(["skill", "show", "--path"]) == 0
-    assert Path(capsys.readouterr().out.strip(), "SKILL.md").read_text() == skills.text()
+    assert Path(capsys.readouterr().out.strip(), "SKILL.md").read_text() == skills.read_skill_text()
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_show_and_status_as_json(home: Path, capsys: pytest.CaptureFixture[str])
         "folders": [{"state": "installed", "for": ["codex"], "path": str(home / FOLDER)}],
     }
     assert main(["skill", "show", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["text"] == skills.text()
+    assert json.loads(capsys.readouterr().out)["text"] == skills.read_skill_text()
 
 
 def test_help_names_every_action_runtime_and_flag(capsys: pytest.CaptureFixture[str]) -> None:

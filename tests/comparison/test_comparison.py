@@ -11,7 +11,7 @@ from conftest import ROOT
 from open_token.comparison import Difference, check_level, compare, parse_pointer
 from open_token.comparison.steps import build_transcript
 from open_token.errors import UsageError
-from open_token.handoff import TARGETS, Scene, talk_of, target
+from open_token.handoff import TARGETS, HandoffDestination, build_conversation, load_handoff_module
 from runs import call, calls, document, made_up, mutated, said, shuffled
 
 MIRROR = {"missing": "extra", "extra": "missing"}
@@ -187,8 +187,9 @@ def test_a_conversation_is_the_same_in_the_format_of_every_agent(
     agent: str, tmp_path: Path
 ) -> None:
     source = ROOT / "examples" / "claude_code.jsonl"
-    session = target(agent).session(
-        talk_of(open_token.export(source)), Scene("/srv/elsewhere", tmp_path, {})
+    session = load_handoff_module(agent).session(
+        build_conversation(open_token.export(source)),
+        HandoffDestination("/srv/elsewhere", tmp_path, {}),
     )
     made = open_token.diff(source, next(iter(session.files.values())))
     assert (made.equal, made.counts) == (8, {"extra": 1})  # the note to the next agent

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from open_token.handoff import Scene, talk_of, target
+from open_token.handoff import HandoffDestination, build_conversation, load_handoff_module
 from talks import CWD, SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
-    talk = talk_of(SMALL)
-    session, back = handed("claude-code", talk, tmp_path)
-    assert told(back)[:-1] == told(talk)
+    conversation = build_conversation(SMALL)
+    session, back = handed("claude-code", conversation, tmp_path)
+    assert told(back)[:-1] == told(conversation)
     assert [str(path) for path in session.files] == [
         f"/home/sam/.claude/projects/-home-sam-tide-table/{session.id}.jsonl"
     ]
-    assert session.start == [["claude", "--resume", session.id]]
+    assert session.commands == [["claude", "--resume", session.id]]
 
 
 def test_records_are_a_chain_with_all_fields(tmp_path: Path) -> None:
-    session, _ = handed("claude-code", talk_of(SMALL), tmp_path)
+    session, _ = handed("claude-code", build_conversation(SMALL), tmp_path)
     *lines, title = records(session)
     assert title == {"type": "custom-title", "customTitle": "Tides", "sessionId": session.id}
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
@@ -31,15 +31,16 @@ def test_records_are_a_chain_with_all_fields(tmp_path: Path) -> None:
 
 
 def test_it_lies_where_the_user_keeps_such_things() -> None:
-    session = target("claude-code").session(
-        talk_of(SMALL), Scene(CWD, Path("/home/sam"), {"CLAUDE_CONFIG_DIR": "/data/claude"})
+    session = load_handoff_module("claude-code").build_session(
+        build_conversation(SMALL),
+        HandoffDestination(CWD, Path("/home/sam"), {"CLAUDE_CONFIG_DIR": "/data/claude"}),
     )
     assert str(next(iter(session.files))).startswith("/data/claude/projects/")
 
 
 @pytest.mark.parametrize("copy", [1, 2])
 def test_one_more_copy_is_another_session(copy: int) -> None:
-    agent, talk = target("claude-code"), talk_of(SMALL)
-    scenes = [Scene(CWD, Path("/home/sam"), {}, number) for number in (0, copy)]
-    first, other = (agent.session(talk, scene) for scene in scenes)
+    agent, conversation = load_handoff_module("claude-code"), build_conversation(SMALL)
+    destinations = [HandoffDestination(CWD, Path("/home/sam"), {}, number) for number in (0, copy)]
+    first, other = (agent.build_session(conversation, destination) for destination in destinations)
     assert first.id != other.id

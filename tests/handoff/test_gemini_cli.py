@@ -5,27 +5,34 @@ from pathlib import Path
 
 import pytest
 
-from open_token.handoff import Scene, Session, talk_of, target
+from open_token.handoff import (
+    HandoffDestination,
+    HandoffSession,
+    build_conversation,
+    load_handoff_module,
+)
 from talks import CWD, SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
-    talk = talk_of(SMALL)
-    session, back = handed("gemini-cli", talk, tmp_path)
-    assert told(back)[:-1] == told(talk)
+    conversation = build_conversation(SMALL)
+    session, back = handed("gemini-cli", conversation, tmp_path)
+    assert told(back)[:-1] == told(conversation)
     assert records(session)[0]["summary"] == "Tides"
-    assert session.start == [["gemini", "--resume", session.id]]
+    assert session.commands == [["gemini", "--resume", session.id]]
 
 
 def test_the_name_of_the_file_keeps_it_from_the_clean_up(tmp_path: Path) -> None:
-    session, _ = handed("gemini-cli", talk_of(SMALL), tmp_path)
+    session, _ = handed("gemini-cli", build_conversation(SMALL), tmp_path)
     name = next(iter(session.files)).name
     assert name.startswith("session-2026-03-01T10-00-")
     assert session.id[:8] not in name
 
 
-def session_in(home: Path) -> Session:
-    return target("gemini-cli").session(talk_of(SMALL), Scene(CWD, home, {}))
+def session_in(home: Path) -> HandoffSession:
+    return load_handoff_module("gemini-cli").build_session(
+        build_conversation(SMALL), HandoffDestination(CWD, home, {})
+    )
 
 
 def folder_in(home: Path) -> str:

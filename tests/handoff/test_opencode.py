@@ -3,21 +3,23 @@
 import json
 from pathlib import Path
 
-from open_token.handoff import Scene, talk_of, target
+from open_token.handoff import HandoffDestination, build_conversation, load_handoff_module
 from talks import CWD, SMALL, handed, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
-    talk = talk_of(SMALL)
-    session, back = handed("opencode", talk, tmp_path)
-    assert sorted(map(str, told(back)[:-1])) == sorted(map(str, told(talk)))
+    conversation = build_conversation(SMALL)
+    session, back = handed("opencode", conversation, tmp_path)
+    assert sorted(map(str, told(back)[:-1])) == sorted(map(str, told(conversation)))
     path = f"{CWD}/{session.id}.json"
     assert [str(place) for place in session.files] == [path]
-    assert session.start == [["opencode", "import", path], ["opencode", "--session", session.id]]
+    assert session.commands == [["opencode", "import", path], ["opencode", "--session", session.id]]
 
 
 def test_the_times_say_the_order() -> None:
-    session = target("opencode").session(talk_of(SMALL), Scene(CWD, Path("/home/sam"), {}))
+    session = load_handoff_module("opencode").build_session(
+        build_conversation(SMALL), HandoffDestination(CWD, Path("/home/sam"), {})
+    )
     made = json.loads(next(iter(session.files.values())))
     times = [message["info"]["time"]["created"] for message in made["messages"]]
     assert times == sorted(set(times))
@@ -28,7 +30,9 @@ def test_the_times_say_the_order() -> None:
 
 
 def test_a_failed_call_is_an_error() -> None:
-    session = target("opencode").session(talk_of(SMALL), Scene(CWD, Path("/home/sam"), {}))
+    session = load_handoff_module("opencode").build_session(
+        build_conversation(SMALL), HandoffDestination(CWD, Path("/home/sam"), {})
+    )
     made = json.loads(next(iter(session.files.values())))
     states = [
         part["state"]

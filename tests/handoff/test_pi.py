@@ -2,22 +2,22 @@
 
 from pathlib import Path
 
-from open_token.handoff import talk_of
+from open_token.handoff import build_conversation
 from talks import SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
-    talk = talk_of(SMALL)
-    session, back = handed("pi", talk, tmp_path)
-    assert told(back)[:-1] == told(talk)
+    conversation = build_conversation(SMALL)
+    session, back = handed("pi", conversation, tmp_path)
+    assert told(back)[:-1] == told(conversation)
     assert [str(path) for path in session.files] == [
         f"/home/sam/.pi/agent/sessions/--home-sam-tide_table--/2026-03-01T10-00-01-500Z_{session.id}.jsonl"
     ]
-    assert session.start == [["pi", "--session", session.id]]
+    assert session.commands == [["pi", "--session", session.id]]
 
 
 def test_entries_are_a_chain_and_answers_have_a_usage(tmp_path: Path) -> None:
-    head, *lines = records(handed("pi", talk_of(SMALL), tmp_path)[0])
+    head, *lines = records(handed("pi", build_conversation(SMALL), tmp_path)[0])
     assert (head["type"], head["version"]) == ("session", 3)
     assert [line["parentId"] for line in lines] == [None, *(line["id"] for line in lines[:-1])]
     spoken = [

@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from open_token.handoff import talk_of
+from open_token.handoff import build_conversation
 from talks import SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
-    talk = talk_of(SMALL)
-    session, back = handed("qwen-code", talk, tmp_path)
-    assert told(back)[:-1] == told(talk)
+    conversation = build_conversation(SMALL)
+    session, back = handed("qwen-code", conversation, tmp_path)
+    assert told(back)[:-1] == told(conversation)
     assert [str(path) for path in session.files] == [
         f"/home/sam/.qwen/projects/-home-sam-tide-table/chats/{session.id}.jsonl"
     ]
-    assert session.start == [["qwen", "--resume", session.id]]
+    assert session.commands == [["qwen", "--resume", session.id]]
 
 
 def test_records_are_a_chain(tmp_path: Path) -> None:
-    lines = records(handed("qwen-code", talk_of(SMALL), tmp_path)[0])
+    lines = records(handed("qwen-code", build_conversation(SMALL), tmp_path)[0])
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]

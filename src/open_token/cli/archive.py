@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     archive = Archive(
         folder, lambda: build_context(options, settings, console.env), time.time, again=args.again
     )
-    with interrupt_on_signals(), archive.held():
+    with interrupt_on_signals(), archive.lock():
         try:
             code = _run_pass(archive, folder, args, console)
             while interval:

@@ -32,7 +32,7 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.locallib.export_many import INDEX, export_conversations
+from open_token.locallib.export_many import INDEX_NAME, export_conversations
 from open_token.model.document import Event, Note, Record
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pipeline import Receipt, export
@@ -282,7 +282,7 @@ def _print_receipts(receipts: list[Receipt], reader: str, output: str, console: 
         where = f"{pluralize(count, 'time')}, first in {escape_controls(first[key])}"
         console.info(f"note    {code}: {escape_controls(detail)} ({where})")
     documents = pluralize(len(receipts), "document")
-    console.info(f"wrote   {escape_controls(output)}  {documents} and {INDEX}")
+    console.info(f"wrote   {escape_controls(output)}  {documents} and {INDEX_NAME}")
 
 
 class FidelityObserver:

@@ -29,7 +29,14 @@ from open_token.cli.shared.source_selection import (
     select_source,
 )
 from open_token.errors import InputError, UsageError
-from open_token.handoff import Scene, Session, Talk, list_target_names, talk_of, target
+from open_token.handoff import (
+    HandoffConversation,
+    HandoffDestination,
+    HandoffSession,
+    build_conversation,
+    list_target_names,
+    load_handoff_module,
+)
 from open_token.model.document import Export
 from open_token.options import split_option_words
 from open_token.settings import load_settings
@@ -89,12 +96,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Read the session, write it for the agent and print how to continue."""
-    agent = target(_check_agent(args))
+    agent = load_handoff_module(_check_agent(args))
     cwd = _resolve_cwd(args, console)
     _check_output(args)
-    talk = talk_of(_read_session(args, console), whole=args.whole)
-    if talk.behind:
-        counts = ", ".join(f"{what}: {count:,}" for what, count in talk.behind.items())
+    talk = build_conversation(_read_session(args, console), whole=args.whole)
+    if talk.omitted:
+        counts = ", ".join(f"{what}: {count:,}" for what, count in talk.omitted.items())
         console.info(f"omitted {counts}")
     if not talk.turns:
         raise InputError(
@@ -106,13 +113,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "the newest session is a copy made by handoff that was not continued yet",
             help="name a session; `open-token sessions` lists them. Nothing was written",
         )
-    scene = Scene(cwd, console.home, console.env)
-    session = agent.session(talk, scene)
+    scene = HandoffDestination(cwd, console.home, console.env)
+    session = agent.build_session(talk, scene)
     # The id of the new session is derived from the source, so a second handoff finds the first.
     exists = _session_exists(session)
     while args.again and not args.output and _session_exists(session):
         scene = msgspec.structs.replace(scene, copy=scene.copy + 1)
-        session = agent.session(talk, scene)
+        session = agent.build_session(talk, scene)
     start, paths = _write_session(args, console, session)
     is_unchanged = exists and not args.again and not args.output
     _print_result(talk, agent.TITLE, paths, is_unchanged, console)
@@ -129,7 +136,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "start": commands,
             "turns": len(talk.turns) - 1,
             "calls": len(talk.calls),
-            "behind": dict(talk.behind),
+            "behind": dict(talk.omitted),
         }
         console.print_json(result)
     elif commands:
@@ -203,19 +210,21 @@ def _read_session(args: argparse.Namespace, console: Console) -> Export:
     return document
 
 
-def _session_exists(session: Session) -> bool:
+def _session_exists(session: HandoffSession) -> bool:
     return next(iter(session.files)).exists()
 
 
 def _write_session(
-    args: argparse.Namespace, console: Console, session: Session
+    args: argparse.Namespace, console: Console, session: HandoffSession
 ) -> tuple[list[list[str]], list[str]]:
     """Write missing files; return the commands that continue the session, and the paths."""
     main_file = next(iter(session.files))
     if args.output:
         write_atomic(Path(args.output), session.files[main_file], 0o600)
-        if session.loose:
-            return [[*session.loose, str((console.cwd / args.output).absolute())]], [args.output]
+        if session.file_command:
+            return [[*session.file_command, str((console.cwd / args.output).absolute())]], [
+                args.output
+            ]
         location = escape_controls(str(main_file))
         console.info(f"note    this agent finds the session only at {location}")
         return [], [args.output]
@@ -224,11 +233,11 @@ def _write_session(
         for path, data in reversed(session.files.items()):
             make_parents(path)
             write_atomic(path, data, 0o600)
-    return session.start, [str(path) for path in session.files]
+    return session.commands, [str(path) for path in session.files]
 
 
 def _print_result(
-    talk: Talk, title: str, paths: list[str], is_unchanged: bool, console: Console
+    talk: HandoffConversation, title: str, paths: list[str], is_unchanged: bool, console: Console
 ) -> None:
     if is_unchanged:
         path = escape_controls(paths[0])

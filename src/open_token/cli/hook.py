@@ -20,7 +20,7 @@ from open_token.errors import OutputError, UsageError
 from open_token.locallib.hooks import installation
 from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
 from open_token.locallib.hooks.log import LogLine, read_last_lines
-from open_token.locallib.skills import Machine
+from open_token.locallib.skills import InstallEnvironment
 from open_token.storage.files import Folders
 
 HELP = Help(
@@ -79,23 +79,25 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Install, uninstall or list hooks."""
     misplaced = {"--to": args.to is not None and args.action != "install"}
     check_install_arguments(args, "hook", list(list_hook_agents()), misplaced)
-    machine = Machine(console.home, console.cwd, console.env, Folders.of(console.env).settings)
+    machine = InstallEnvironment(
+        console.home, console.cwd, console.env, Folders.of(console.env).settings
+    )
     if args.action == "status":
         return _print_status(machine, args, console)
     return _change_hooks(machine, args, console)
 
 
-def _change_hooks(machine: Machine, args: argparse.Namespace, console: Console) -> int:
+def _change_hooks(machine: InstallEnvironment, args: argparse.Namespace, console: Console) -> int:
     scope = args.scope or "user"
     if args.action == "install":
-        names = select_runtimes(args, lambda: installation.detect(machine))
+        names = select_runtimes(args, lambda: installation.detect_agents(machine))
         folder = _parse_folder(args.to, console)
-        changes = installation.install(
+        changes = installation.install_hooks(
             machine, names, scope, find_own_command(), folder, dry_run=args.dry_run
         )
     else:
-        names = select_runtimes(args, lambda: installation.installed_for(machine, scope))
-        changes = installation.uninstall(machine, names, scope, dry_run=args.dry_run)
+        names = select_runtimes(args, lambda: installation.list_installed_agents(machine, scope))
+        changes = installation.uninstall_hooks(machine, names, scope, dry_run=args.dry_run)
     if args.json:
         console.print_json(_changes_to_json(args, scope, changes))
     else:
@@ -106,7 +108,7 @@ def _change_hooks(machine: Machine, args: argparse.Namespace, console: Console) 
         )
         console.error(str(error))
         return 1
-    if any(change.why for change in changes):
+    if any(change.reason for change in changes):
         return 1
     if not changes:
         console.info("no hooks of open-token are installed there")
@@ -115,7 +117,7 @@ def _change_hooks(machine: Machine, args: argparse.Namespace, console: Console) 
     return 0
 
 
-def _print_next_steps(changes: Iterable[installation.Change], console: Console) -> None:
+def _print_next_steps(changes: Iterable[installation.ConfigChange], console: Console) -> None:
     if not _CACHE_FOLDERS.isdisjoint(Path(find_own_command()[0]).parts):
         console.warn(
             "this open-token is installed in a cache, and the hooks break when that is "
@@ -148,17 +150,17 @@ def find_own_command() -> tuple[str, ...]:
 
 
 def _print_changes(
-    changes: Iterable[installation.Change], console: Console, *, dry_run: bool
+    changes: Iterable[installation.ConfigChange], console: Console, *, dry_run: bool
 ) -> None:
     for change in changes:
         path = escape_controls(_shorten_path(change.path, console))
-        if not change.why:
+        if not change.reason:
             console.print(f"{ACTION_LABELS[change.action][dry_run]:<13}{path}")
             continue
         remedy = "nothing was changed"
         if change.snippet:
             remedy = "add the text printed below to it yourself"
-        reason = escape_controls(change.why)
+        reason = escape_controls(change.reason)
         error = OutputError(f"file left unchanged: {reason}", where=path, help=remedy)
         console.error(str(error))
         if change.snippet:
@@ -166,14 +168,14 @@ def _print_changes(
 
 
 def _changes_to_json(
-    args: argparse.Namespace, scope: str, changes: Iterable[installation.Change]
+    args: argparse.Namespace, scope: str, changes: Iterable[installation.ConfigChange]
 ) -> dict[str, Any]:
     files = [
         {
             "for": change.runtime,
             "action": change.action,
             "path": str(change.path),
-            "why": change.why or None,
+            "why": change.reason or None,
             "paste": change.snippet or None,
         }
         for change in changes
@@ -186,8 +188,8 @@ def _changes_to_json(
     }
 
 
-def _print_status(machine: Machine, args: argparse.Namespace, console: Console) -> int:
-    places = installation.status(machine, find_own_command())
+def _print_status(machine: InstallEnvironment, args: argparse.Namespace, console: Console) -> int:
+    places = installation.list_installations(machine, find_own_command())
     last_calls = read_last_lines(Folders.of(console.env).data / HOOKS_FOLDER)
     if args.json:
         files = [

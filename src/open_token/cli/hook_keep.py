@@ -12,7 +12,7 @@ from open_token.cli.hook_run import HOOKS_FOLDER
 from open_token.cli.shared.console import Console
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
-from open_token.locallib.hooks.archiving import Surroundings, archive_all
+from open_token.locallib.hooks.archiving import ArchivingContext, process_queue
 from open_token.locallib.hooks.queue import CallQueue
 from open_token.options import OPTION_NAMES, ExportOptions
 from open_token.settings import load_settings
@@ -26,7 +26,7 @@ def run(_: Sequence[str]) -> int:
     env = drop_option_variables(os.environ)
     console = Console(env)
     folder = Folders.of(env).data / HOOKS_FOLDER
-    world = Surroundings(
+    world = ArchivingContext(
         discovery=lambda: Discovery.of(env, console.home),
         archive=lambda named: open_archive(named, env, folder),
         now=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -34,7 +34,7 @@ def run(_: Sequence[str]) -> int:
         work=time.process_time,
         sleep=time.sleep,
     )
-    archive_all(CallQueue(folder), world)
+    process_queue(CallQueue(folder), world)
     return 0
 
 

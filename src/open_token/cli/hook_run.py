@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from open_token.locallib.hooks.payload import LONGEST, parse_call
+from open_token.locallib.hooks.payload import MAX_CALL_SIZE, parse_call
 from open_token.locallib.hooks.queue import CallQueue
 from open_token.storage.files import Folders
 
@@ -54,7 +54,7 @@ def _read_payload() -> bytes:
     descriptor = sys.stdin.fileno()
     parts: list[bytes] = []
     size = 0
-    while size <= LONGEST and _is_readable(descriptor):
+    while size <= MAX_CALL_SIZE and _is_readable(descriptor):
         part = os.read(descriptor, _READ_SIZE)
         if not part:
             break

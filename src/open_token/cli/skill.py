@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.action == "show":
         return _print_skill(args, console)
     settings = Folders.of(console.env).settings
-    machine = skills.Machine(console.home, console.cwd, console.env, settings)
+    machine = skills.InstallEnvironment(console.home, console.cwd, console.env, settings)
     if args.action == "status":
         return _print_status(machine, args, console)
     return _change_skill(machine, args, console)
@@ -78,26 +78,28 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _print_skill(args: argparse.Namespace, console: Console) -> int:
     if args.json:
-        folder = str(skills.folder())
+        folder = str(skills.get_skill_folder())
         console.print_json(
-            {"schema": "open-token/skill-show/1", "path": folder, "text": skills.text()}
+            {"schema": "open-token/skill-show/1", "path": folder, "text": skills.read_skill_text()}
         )
     elif args.path:
-        console.print(str(skills.folder()))
+        console.print(str(skills.get_skill_folder()))
     else:
-        console.print(skills.text().rstrip("\n"))
+        console.print(skills.read_skill_text().rstrip("\n"))
     return 0
 
 
-def _change_skill(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
+def _change_skill(
+    machine: skills.InstallEnvironment, args: argparse.Namespace, console: Console
+) -> int:
     is_install = args.action == "install"
     scope = args.scope or "user"
     if is_install:
-        names = select_runtimes(args, lambda: skills.detect(machine))
-        steps = skills.install(machine, names, scope, dry_run=args.dry_run)
+        names = select_runtimes(args, lambda: skills.detect_agents(machine))
+        steps = skills.install_skill(machine, names, scope, dry_run=args.dry_run)
     else:
-        names = select_runtimes(args, lambda: skills.installed_for(machine, scope))
-        steps = skills.uninstall(machine, names, scope, dry_run=args.dry_run)
+        names = select_runtimes(args, lambda: skills.list_installed_agents(machine, scope))
+        steps = skills.uninstall_skill(machine, names, scope, dry_run=args.dry_run)
     if args.json:
         console.print_json(_steps_to_json(args, scope, names, steps))
     else:
@@ -109,7 +111,7 @@ def _change_skill(machine: skills.Machine, args: argparse.Namespace, console: Co
         )
         console.error(str(error))
         return 1
-    if any(step.why for step in steps):
+    if any(step.reason for step in steps):
         return 1
     if not steps:
         console.info("the skill is not installed there")
@@ -121,35 +123,36 @@ def _change_skill(machine: skills.Machine, args: argparse.Namespace, console: Co
 
 
 def _print_steps(
-    steps: Iterable[skills.Step], scope: str, console: Console, *, dry_run: bool
+    steps: Iterable[skills.FileChange], scope: str, console: Console, *, dry_run: bool
 ) -> None:
     for step in steps:
         path = escape_controls(_shorten_path(step.path, console, scope))
-        if step.why:
+        if step.reason:
             console.error(str(_conflict_error(step, path)))
         else:
             console.print(f"{ACTION_LABELS[step.action][dry_run]:<13}{path}")
 
 
-def _conflict_error(step: skills.Step, path: str) -> OutputError:
+def _conflict_error(step: skills.FileChange, path: str) -> OutputError:
     if step.action == "keep":
         return OutputError(
-            f"file not removed: {step.why}",
+            f"file not removed: {step.reason}",
             where=path,
             help="delete it yourself if you do not need it",
         )
     return OutputError(
-        f"folder left unchanged: {step.why}",
+        f"folder left unchanged: {step.reason}",
         where=path,
         help="move it away and run the command again; `open-token skill show` prints our text",
     )
 
 
 def _steps_to_json(
-    args: argparse.Namespace, scope: str, names: list[str], steps: Iterable[skills.Step]
+    args: argparse.Namespace, scope: str, names: list[str], steps: Iterable[skills.FileChange]
 ) -> dict[str, Any]:
     files = [
-        {"action": step.action, "path": str(step.path), "why": step.why or None} for step in steps
+        {"action": step.action, "path": str(step.path), "why": step.reason or None}
+        for step in steps
     ]
     return {
         "schema": f"open-token/skill-{args.action}/1",
@@ -168,8 +171,10 @@ def _describe_next_step(names: list[str], scope: str) -> str:
     return f"next    in {target.title}{trust}: {target.skill.call}"
 
 
-def _print_status(machine: skills.Machine, args: argparse.Namespace, console: Console) -> int:
-    places = skills.status(machine)
+def _print_status(
+    machine: skills.InstallEnvironment, args: argparse.Namespace, console: Console
+) -> int:
+    places = skills.list_installations(machine)
     if args.json:
         folders = [
             {"state": place.state, "for": list(place.runtimes), "path": str(place.path)}

@@ -1,25 +1,37 @@
-"""A conversation as a session of another agent, in the form in which that agent keeps its own, to
-go on there."""
+"""Handoff: write a conversation as a session of another agent, in that agent's own format."""
 
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Protocol, cast
 
 from open_token.errors import UsageError
-from open_token.handoff.conversation import Talk, talk_of
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import HandoffConversation, build_conversation
+from open_token.handoff.session import HandoffDestination, HandoffSession
 from open_token.options import suggest_match
 from open_token.registry import list_agents
 
+__all__ = [
+    "HandoffConversation",
+    "HandoffDestination",
+    "HandoffModule",
+    "HandoffSession",
+    "build_conversation",
+    "list_target_names",
+    "load_handoff_module",
+]
 
-class Target(Protocol):
-    """What the module of an agent defines."""
+
+class HandoffModule(Protocol):
+    """What `open_token.agents.<agent>.handoff` defines."""
 
     TITLE: str
     SEEN: str
+    """The version of the agent that it was tried with."""
 
-    def session(self, talk: Talk, scene: Scene) -> Session:
-        """The files of one session."""
+    def build_session(
+        self, conversation: HandoffConversation, destination: HandoffDestination, /
+    ) -> HandoffSession:
+        """Build the files of one session."""
         ...
 
 
@@ -28,23 +40,25 @@ def list_target_names() -> list[str]:
     return [agent.label for agent in list_agents() if agent.accepts_handoff]
 
 
-def target(name: str) -> Target:
-    """An agent by its name."""
-    known = {agent.label: agent for agent in list_agents() if agent.accepts_handoff}
-    agent = known.get(name.replace("_", "-"))
+def load_handoff_module(name: str) -> HandoffModule:
+    """Import the handoff module of an agent; raise UsageError if there is none of that name."""
+    targets = {agent.label: agent for agent in list_agents() if agent.accepts_handoff}
+    agent = targets.get(name.replace("_", "-"))
     if agent is None:
-        others = f"the agents are {', '.join(known)}; any other takes a brief: open-token export SOURCE --to brief"
-        raise UsageError(
-            f"cannot hand over to '{name[:60]}'", help=_meant(name.lower()[:60], known) + others
+        available = (
+            f"the agents are {', '.join(targets)}; "
+            "any other takes a brief: open-token export SOURCE --to brief"
         )
-    return cast(Target, import_module(f"open_token.agents.{agent.name}.handoff"))
+        raise UsageError(
+            f"cannot hand over to '{name[:60]}'",
+            help=_suggest_name(name.lower()[:60], targets) + available,
+        )
+    return cast(HandoffModule, import_module(f"open_token.agents.{agent.name}.handoff"))
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    """What a wrong name was perhaps meant to be: agents are called by the first word of their
-    names."""
-    first = next((label for label in known if label.split("-")[0] == name), None)
-    return f"did you mean {first}? " if first else suggest_match(name, known)
-
-
-__all__ = ["Scene", "Session", "Talk", "Target", "list_target_names", "talk_of", "target"]
+def _suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the agent that was meant; people use the first word of its name."""
+    for label in known:
+        if label.split("-")[0] == name:
+            return f"did you mean {label}? "
+    return suggest_match(name, known)

@@ -1,28 +1,33 @@
-"""How agents name a folder of their own after a project's."""
+"""The directory names that Claude Code and Qwen Code derive from the path of a project."""
 
 import re
 
-_LONGEST = 200
+_MAX_LENGTH = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def dashed(cwd: str) -> str:
-    """The path with a dash for everything that is no letter of ASCII; a long one is cut and told
-    apart by a number."""
-    plain = re.sub(r"[^A-Za-z0-9]", "-", cwd)
-    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}-{_base36(abs(_hash(cwd)))}"
+def encode_project_path(cwd: str) -> str:
+    """Return a path with a dash for each character that is no ASCII letter or digit.
+
+    A long name is cut and gets a hash of the whole path.
+    """
+    name = re.sub(r"[^A-Za-z0-9]", "-", cwd)
+    if len(name) <= _MAX_LENGTH:
+        return name
+    return f"{name[:_MAX_LENGTH]}-{_to_base36(abs(_compute_hash(cwd)))}"
 
 
-def _hash(text: str) -> int:
-    """31 times what was before and the next unit of UTF-16, in 32 bits with a sign."""
+def _compute_hash(text: str) -> int:
+    """Compute the usual JavaScript string hash: 31 * hash + code unit, as a signed 32-bit int."""
     value = 0
     units = text.encode("utf-16-le", "surrogatepass")
-    for place in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[place : place + 2], "little")) & 0xFFFFFFFF
+    for position in range(0, len(units), 2):
+        unit = int.from_bytes(units[position : position + 2], "little")
+        value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-def _base36(number: int) -> str:
+def _to_base36(number: int) -> str:
     digits = ""
     while number or not digits:
         number, digit = divmod(number, 36)

@@ -14,7 +14,8 @@ from open_token.registry import list_conversations
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file, atomic_folder, read_optional
 
-INDEX = "index.json"
+INDEX_NAME = "index.json"
+INDEX_SCHEMA = "open-token/index/1"
 
 
 class _Entry(msgspec.Struct):
@@ -25,9 +26,6 @@ class _Index(msgspec.Struct):
     conversations: list[_Entry]
 
 
-SCHEMA = "open-token/index/1"
-
-
 def export_conversations(
     source: Source, reader: str, folder: Path, context: Context, witness: Observer | None = None
 ) -> list[Receipt]:
@@ -35,50 +33,55 @@ def export_conversations(
 
     An empty conversation has no document, and the index says so; if all are empty, it is an error.
     """
-    found = list_conversations(source, reader) or [Found("1")]
+    conversations = list_conversations(source, reader) or [Found("1")]
+    total = len(conversations)
+    digits = len(str(total))
+    suffix = "ndjson" if context.options.mode == "ndjson" else "json"
     receipts: list[Receipt] = []
     entries: list[dict[str, Any]] = []
-    suffix = "ndjson" if context.options.mode == "ndjson" else "json"
-    with atomic_folder(folder) as made:
-        for number, item in enumerate(found, 1):
-            source.conversation = item.id if len(found) > 1 else None
-            name = f"{number:0{len(str(len(found)))}d}_{_plain(item.id)}.{suffix}"
+    with atomic_folder(folder) as temporary:
+        for number, conversation in enumerate(conversations, 1):
+            source.conversation = conversation.id if total > 1 else None
+            name = f"{number:0{digits}d}_{_to_file_name(conversation.id)}.{suffix}"
             try:
-                with atomic_file(made / name) as out:
+                with atomic_file(temporary / name) as out:
                     receipt = export(source, out, context, reader, witness)
             except InputError as problem:
-                if problem.code != "input.no-events" or (number == len(found) and not receipts):
+                are_all_empty = number == total and not receipts
+                if problem.code != "input.no-events" or are_all_empty:
                     raise
-                entries.append({"number": number, "id": item.id, "events": 0})
+                entries.append({"number": number, "id": conversation.id, "events": 0})
                 continue
             receipts.append(receipt)
-            entries.append(_entry(number, item, name, receipt))
-        with atomic_file(made / INDEX) as out:
-            out.write(_index(source, reader, entries))
+            entries.append(_build_entry(number, conversation, name, receipt))
+        with atomic_file(temporary / INDEX_NAME) as out:
+            out.write(_render_index(source, reader, entries))
     return receipts
 
 
 def list_exports(folder: Path) -> list[Path]:
     """Return the documents of such a directory, in the order of its index."""
-    found = read_optional(folder / INDEX)
+    raw = read_optional(folder / INDEX_NAME)
     try:
-        index = msgspec.json.decode(found or b"", type=_Index)
+        index = msgspec.json.decode(raw or b"", type=_Index)
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise InputError(
             "this directory is not a set of exports",
             where=str(folder),
-            help=f"name an export, or a directory with the {INDEX} that --conversation all wrote",
+            help=f"name an export, or a directory with the {INDEX_NAME} "
+            "that --conversation all wrote",
             code="restore.index",
         ) from None
     return [folder / Path(entry.file).name for entry in index.conversations if entry.file]
 
 
-def _plain(name: str) -> str:
+def _to_file_name(conversation_id: str) -> str:
     """Return an id as a part of a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80].strip(".-") or "conversation"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", conversation_id)[:80].strip(".-")
+    return name or "conversation"
 
 
-def _entry(number: int, item: Found, name: str, receipt: Receipt) -> dict[str, Any]:
+def _build_entry(number: int, conversation: Found, name: str, receipt: Receipt) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "number": number,
         "id": receipt.conversation_id,
@@ -89,14 +92,14 @@ def _entry(number: int, item: Found, name: str, receipt: Receipt) -> dict[str, A
         entry["events_hash"] = receipt.integrity["events_hash"]
     if receipt.title:
         entry["title"] = receipt.title
-    if item.id != receipt.conversation_id:
-        entry["source_id"] = item.id
+    if conversation.id != receipt.conversation_id:
+        entry["source_id"] = conversation.id
     return entry
 
 
-def _index(source: Source, reader: str, entries: list[dict[str, Any]]) -> bytes:
+def _render_index(source: Source, reader: str, entries: list[dict[str, Any]]) -> bytes:
     index = {
-        "schema": SCHEMA,
+        "schema": INDEX_SCHEMA,
         "source": Path(source.name).name,
         "source_sha256": source.sha256,
         "reader": reader,

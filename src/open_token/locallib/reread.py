@@ -1,5 +1,9 @@
-"""A conversation that is read anew whenever it changes: what of it is new, fitted to the stream
-that is out already."""
+"""Find the new events of a session that is read again whenever it changes.
+
+Each reading numbers its events, calls, spans and participants from 1 on, and may insert, change or
+drop events. So events are matched to those of the stream by their content, and new ones get ids
+that are free in the stream.
+"""
 
 import hashlib
 from collections import Counter, deque
@@ -12,12 +16,12 @@ import orjson
 from open_token.builder.draft import MISSING_RESULT
 from open_token.model.document import Event, Participant, Record, Usage
 
-_AT_THE_END = ("tool_result", "span_end")
+_CLOSING_TYPES = ("tool_result", "span_end")
 
 
 @dataclass
-class _Names:
-    """What the parts of one reading are called in the stream."""
+class _IdMap:
+    """Maps the ids of one reading to those of the stream."""
 
     actors: dict[str, str] = field(default_factory=dict)
     events: dict[str, str] = field(default_factory=dict)
@@ -26,347 +30,368 @@ class _Names:
 
 
 class EventTracker:
-    """Knows what a stream holds. A reading numbers from 1 on each time, so an event is known by
-    what it says."""
+    """Knows the events of a stream, and turns later readings into the events that are new."""
 
     def __init__(self) -> None:
         self.participants: list[Participant] = []
         self._actors: dict[bytes, str] = {}
-        self._told: dict[bytes, list[str]] = {}
-        """The events of the stream by what they say."""
-        self._says: dict[str, tuple[str, bytes]] = {}
-        """For each event of the stream its kind, and what it says."""
-        self._own: dict[str, str] = {}
+        self._ids_by_digest: dict[bytes, list[str]] = {}
+        """The events of the stream by the digest of their content."""
+        self._digests: dict[str, tuple[str, bytes]] = {}
+        """Kind and digest of each event of the stream."""
+        self._opened: dict[str, str] = {}
         """The call or span that an event of the stream begins."""
         self._calls: dict[str, Event | None] = {}
-        """The calls of the stream; None: it has its result."""
-        self._answers: dict[str, str] = {}
+        """The calls of the stream; None for one that has its result."""
+        self._results: dict[str, str] = {}
+        """The result of each call."""
         self._spans: dict[str, Event | None] = {}
+        """The spans of the stream; None for one that has ended."""
         self._revised: dict[str, Event] = {}
-        self._spent: dict[str, Usage] = {}
-        """What the events of the stream cost, as it went out with them."""
-        self._counted: dict[str, Usage] = {}
-        """What they cost as the last reading has it."""
-        self._highest = 0
-        self._going = _Names()
-        self._left: dict[bytes, deque[str]] = {}
-        """For a reading that goes on: what its parts are called, and which events of the stream it
-        has not told."""
+        """Events that changed after they were written."""
+        self._reported_usage: dict[str, Usage] = {}
+        self._latest_usage: dict[str, Usage] = {}
+        self._next_number = 0
+        # For an incremental reading: its ids, and the events of the stream that it has not emitted.
+        self._incremental_ids = _IdMap()
+        self._unmatched: dict[bytes, deque[str]] = {}
 
-    def adopt(self, told: list[Event], written: Iterable[Event], record: Record) -> bool:
-        """Know the events of a stream that began earlier by those of a reading, as written now.
+    def adopt(self, streamed: list[Event], current: Iterable[Event], record: Record) -> bool:
+        """Learn the events of a stream that was written earlier.
 
-        What changed meanwhile, or is gone, counts as known under its own name. False when that is
-        most of it."""
-        reading = {event["id"]: event for event in record.events}
-        people = {participant["actor_id"]: participant for participant in record.participants}
-        same: dict[bytes, deque[Event]] = {}
-        for event in written:
-            same.setdefault(_says(event), deque()).append(reading[event["id"]])
-        found, seats = 0, dict[str, Participant]()
-        for event in told:
-            words = _says(event)
-            twin = same[words].popleft() if same.get(words) else None
-            found += twin is not None
-            if like := twin or reading.get(event["id"]):
-                seats.setdefault(event["actor_id"], people[like["actor_id"]])
-            self._enter(event, _says(twin) if twin else words)
-            self._highest = max(self._highest, _number(event["id"]) + 1)
-        self._seat(seats, max((_number(event["actor_id"]) for event in told), default=0))
-        self._left = {words: deque(names) for words, names in self._told.items()}
-        return 2 * found >= len(told)
+        `current` holds the events of the record as they would be written now. An event of the
+        stream that has changed or is gone keeps its id. Return False if that is true of most.
+        """
+        originals = {event["id"]: event for event in record.events}
+        participants = {item["actor_id"]: item for item in record.participants}
+        by_digest: dict[bytes, deque[Event]] = {}
+        for event in current:
+            originals_here = by_digest.setdefault(_compute_digest(event), deque())
+            originals_here.append(originals[event["id"]])
+        matched = 0
+        known: dict[str, Participant] = {}
+        for event in streamed:
+            digest = _compute_digest(event)
+            candidates = by_digest.get(digest)
+            original = candidates.popleft() if candidates else None
+            if original is not None:
+                matched += 1
+                # Later readings are compared before redaction.
+                digest = _compute_digest(original)
+            similar = original or originals.get(event["id"])
+            if similar is not None:
+                known.setdefault(event["actor_id"], participants[similar["actor_id"]])
+            self._register(event, digest)
+            self._next_number = max(self._next_number, _parse_number(event["id"]) + 1)
+        actor_numbers = [_parse_number(event["actor_id"]) for event in streamed]
+        self._adopt_participants(known, max(actor_numbers, default=0))
+        self._unmatched = {digest: deque(ids) for digest, ids in self._ids_by_digest.items()}
+        return 2 * matched >= len(streamed)
 
-    def more(self, events: Iterable[Event], participants: Iterable[Participant]) -> list[Event]:
-        """The next events of one reading that goes on, without those that the stream holds from
-        earlier on."""
-        names, made = self._going, []
-        names.actors |= self._meet(participants)
+    def _adopt_participants(self, known: dict[str, Participant], count: int) -> None:
+        """Add the participants of the stream under the ids that they have there."""
+        for number in range(1, count + 1):
+            actor_id = f"act_{number:03d}"
+            placeholder: Participant = {"actor_id": actor_id, "kind": "system", "name": "unknown"}
+            participant = known.get(actor_id, placeholder)
+            self._actors.setdefault(_participant_key(participant), actor_id)
+            self.participants.append(cast(Participant, {**participant, "actor_id": actor_id}))
+
+    def filter_new_events(
+        self, events: Iterable[Event], participants: Iterable[Participant]
+    ) -> list[Event]:
+        """Return the next events of an incremental reading that the stream does not hold yet."""
+        ids = self._incremental_ids
+        ids.actors |= self._map_participants(participants)
+        new_events = []
         for event in events:
-            words = _says(event)
-            if self._left.get(words):
-                self._call(event, self._left[words].popleft(), names)
-            elif new := self._new(event, words, names):
-                made.append(new)
-        return made
+            digest = _compute_digest(event)
+            candidates = self._unmatched.get(digest)
+            if candidates:
+                self._map_event(event, candidates.popleft(), ids)
+                continue
+            new_event = self._create_event(event, digest, ids)
+            if new_event is not None:
+                new_events.append(new_event)
+        return new_events
 
-    def _seat(self, seats: dict[str, Participant], count: int) -> None:
-        """Let participants have the names that they have in the stream."""
-        for name in (f"act_{number:03d}" for number in range(1, count + 1)):
-            known = seats.get(name, {"actor_id": name, "kind": "system", "name": "unknown"})
-            self._actors.setdefault(_who(known), name)
-            self.participants.append(cast(Participant, {**known, "actor_id": name}))
-
-    def take(self, record: Record, *, is_end: bool = False) -> list[Event]:
-        """The events of a reading that are new, as they go on with the stream; at the end all that
-        is still open."""
-        self._highest = max(self._highest, record.next_event_number)
+    def update(self, record: Record, *, is_end: bool = False) -> list[Event]:
+        """Return the events of a reading that are new; at the end, close what is still open."""
+        self._next_number = max(self._next_number, record.next_event_number)
         events = list(record.events)
-        says = [_says(event) for event in events]
-        last = len(events)
-        while (
-            last
-            and not is_end
-            and events[last - 1]["type"] in _AT_THE_END
-            and _may_wait(events[last - 1])
-        ):
-            last -= 1
-        names = _Names(actors=self._meet(record.participants))
-        left = {words: deque(told) for words, told in self._told.items()}
-        now = Counter(says)
-        made = []
-        for event, words in zip(events[:last], says, strict=False):
+        digests = [_compute_digest(event) for event in events]
+        count = len(events) if is_end else _count_settled(events)
+        ids = _IdMap(actors=self._map_participants(record.participants))
+        unmatched = {digest: deque(known) for digest, known in self._ids_by_digest.items()}
+        present = Counter(digests)
+        new_events = []
+        for event, digest in zip(events[:count], digests, strict=False):
             if event["content"].get("data") == MISSING_RESULT:
                 continue
-            if not self._is_known(event, words, left, now, names) and (
-                new := self._new(event, words, names)
-            ):
-                made.append(new)
-        return [*made, *self.rest()] if is_end else made
+            if self._match_event(event, digest, unmatched, present, ids):
+                continue
+            new_event = self._create_event(event, digest, ids)
+            if new_event is not None:
+                new_events.append(new_event)
+        return [*new_events, *self.build_closing_events()] if is_end else new_events
 
-    def _meet(self, participants: Iterable[Participant]) -> dict[str, str]:
-        names = {}
+    def _map_participants(self, participants: Iterable[Participant]) -> dict[str, str]:
+        """Return the ids of participants in the stream; new ones are added."""
+        actor_ids = {}
         for participant in participants:
-            who = _who(participant)
-            if who not in self._actors:
-                self._actors[who] = f"act_{len(self.participants) + 1:03d}"
-                self.participants.append(
-                    cast(Participant, {**participant, "actor_id": self._actors[who]})
-                )
-            names[participant["actor_id"]] = self._actors[who]
-        return names
+            key = _participant_key(participant)
+            if key not in self._actors:
+                actor_id = f"act_{len(self.participants) + 1:03d}"
+                self._actors[key] = actor_id
+                self.participants.append(cast(Participant, {**participant, "actor_id": actor_id}))
+            actor_ids[participant["actor_id"]] = self._actors[key]
+        return actor_ids
 
-    def _is_known(
+    def _match_event(
         self,
         event: Event,
-        words: bytes,
-        left: dict[bytes, deque[str]],
-        now: Counter[bytes],
-        names: _Names,
+        digest: bytes,
+        unmatched: dict[bytes, deque[str]],
+        present: Counter[bytes],
+        ids: _IdMap,
     ) -> bool:
-        """Whether the stream holds the event already, as it is or as it was before it changed."""
-        here = left[words].popleft() if left.get(words) else None
-        if here is None:
-            here = event["id"]
-            kind, before = self._says.get(here, ("", b""))
-            if kind != _kind(event) or before in now:
+        """Return whether the stream holds the event, unchanged or as it was before a change."""
+        candidates = unmatched.get(digest)
+        if candidates:
+            event_id = candidates.popleft()
+        else:
+            # Same id and kind, and its former content is gone: the event was changed.
+            event_id = event["id"]
+            kind, former_digest = self._digests.get(event_id, ("", b""))
+            if kind != _get_kind(event) or former_digest in present:
                 return False
-            self._revised[here] = event
-        self._call(event, here, names)
+            self._revised[event_id] = event
+        self._map_event(event, event_id, ids)
         if "usage" in event:
-            self._counted[here] = event["usage"]
+            self._latest_usage[event_id] = event["usage"]
         return True
 
-    def _call(self, event: Event, here: str, names: _Names) -> None:
-        """Let an event of a reading have the name that it has in the stream."""
-        names.events[event["id"]] = here
+    def _map_event(self, event: Event, event_id: str, ids: _IdMap) -> None:
+        """Record the id that an event of a reading has in the stream."""
+        ids.events[event["id"]] = event_id
         links = event.get("links", {})
         if event["type"] == "tool_use" and "call_id" in links:
-            names.calls[links["call_id"]] = self._own.get(here, "")
+            ids.calls[links["call_id"]] = self._opened.get(event_id, "")
         elif event["type"] == "span_start" and "span_id" in links:
-            names.spans[links["span_id"]] = self._own.get(here, "")
+            ids.spans[links["span_id"]] = self._opened.get(event_id, "")
 
-    def _new(self, event: Event, words: bytes, names: _Names) -> Event | None:
-        """The event under names that are free in the stream; None when there is no place for it any
-        more."""
-        number = event["id"] if event["id"] not in self._says else self._fresh()
-        made = cast(
-            Event,
-            {
-                **event,
-                "id": number,
-                "actor_id": names.actors.get(event["actor_id"], event["actor_id"]),
-            },
-        )
-        links = self._links(event, names)
+    def _create_event(self, event: Event, digest: bytes, ids: _IdMap) -> Event | None:
+        """Return the event with ids of the stream, or None if it cannot be added any more."""
+        is_taken = event["id"] in self._digests
+        event_id = self._take_event_id() if is_taken else event["id"]
+        links = self._map_links(event, ids)
         if links is None:
             return None
+        actor_id = ids.actors.get(event["actor_id"], event["actor_id"])
+        new_event = cast(Event, {**event, "id": event_id, "actor_id": actor_id})
         if "links" in event:
-            made["links"] = cast(Any, links)
-        names.events[event["id"]] = number
-        self._enter(made, words)
-        return made
+            new_event["links"] = cast(Any, links)
+        ids.events[event["id"]] = event_id
+        self._register(new_event, digest)
+        return new_event
 
-    def _links(self, event: Event, names: _Names) -> dict[str, str] | None:
-        kind = event["type"]
+    def _map_links(self, event: Event, ids: _IdMap) -> dict[str, str] | None:
+        """Return the links of an event with ids of the stream.
+
+        Return None for a second result of a call, and for the end of a span that is not open.
+        """
         links: dict[str, str] = {**cast(dict[str, str], event.get("links", {}))}
-        for name in ("parent_id", "replies_to"):
-            if name in links:
-                links[name] = names.events.get(links[name], links[name])
-        if "call_id" in links:
-            given = links["call_id"]
-            if kind == "tool_use" or given not in names.calls:
-                names.calls[given] = self._free(given, self._calls, "call")
-            links["call_id"] = names.calls[given]
-            if kind == "tool_result" and links["call_id"] in self._answers:
-                self._revised[self._answers[links["call_id"]]] = event
-                return None
-        if "span_id" in links:
-            given = links["span_id"]
-            if kind == "span_start":
-                names.spans[given] = self._free(given, self._spans, "span")
-            links["span_id"] = names.spans.get(given, "")
-            if kind != "span_start" and self._spans.get(links["span_id"]) is None:
-                if kind == "span_end":
-                    return None
-                del links["span_id"]
+        for key in ("parent_id", "replies_to"):
+            if key in links:
+                links[key] = ids.events.get(links[key], links[key])
+        if "call_id" in links and not self._map_call(event, links, ids):
+            return None
+        if "span_id" in links and not self._map_span(event, links, ids):
+            return None
         return links
 
-    def _enter(self, event: Event, words: bytes) -> None:
-        name, kind, links = event["id"], event["type"], event.get("links", {})
-        self._told.setdefault(words, []).append(name)
-        self._says[name] = (_kind(event), words)
+    def _map_call(self, event: Event, links: dict[str, str], ids: _IdMap) -> bool:
+        kind = event["type"]
+        call_id = links["call_id"]
+        if kind == "tool_use" or call_id not in ids.calls:
+            ids.calls[call_id] = _find_free_id(call_id, self._calls, "call")
+        links["call_id"] = ids.calls[call_id]
+        if kind == "tool_result" and links["call_id"] in self._results:
+            self._revised[self._results[links["call_id"]]] = event
+            return False
+        return True
+
+    def _map_span(self, event: Event, links: dict[str, str], ids: _IdMap) -> bool:
+        kind = event["type"]
+        span_id = links["span_id"]
+        if kind == "span_start":
+            ids.spans[span_id] = _find_free_id(span_id, self._spans, "span")
+        links["span_id"] = ids.spans.get(span_id, "")
+        if kind == "span_start" or self._spans.get(links["span_id"]) is not None:
+            return True
+        del links["span_id"]
+        return kind != "span_end"
+
+    def _register(self, event: Event, digest: bytes) -> None:
+        """Record an event as part of the stream."""
+        event_id = event["id"]
+        kind = event["type"]
+        links = event.get("links", {})
+        self._ids_by_digest.setdefault(digest, []).append(event_id)
+        self._digests[event_id] = (_get_kind(event), digest)
         if "usage" in event:
-            self._spent[name] = event["usage"]
-        call, span = links.get("call_id"), links.get("span_id")
-        if call and kind == "tool_use":
-            self._own[name], self._calls[call] = call, event
-        elif call and kind == "tool_result":
-            self._calls[call], self._answers[call] = None, name
-        if span and kind == "span_start":
-            self._own[name], self._spans[span] = span, event
-        elif span and kind == "span_end":
-            self._spans[span] = None
+            self._reported_usage[event_id] = event["usage"]
+        call_id = links.get("call_id")
+        if call_id and kind == "tool_use":
+            self._opened[event_id] = call_id
+            self._calls[call_id] = event
+        elif call_id and kind == "tool_result":
+            self._calls[call_id] = None
+            self._results[call_id] = event_id
+        span_id = links.get("span_id")
+        if span_id and kind == "span_start":
+            self._opened[event_id] = span_id
+            self._spans[span_id] = event
+        elif span_id and kind == "span_end":
+            self._spans[span_id] = None
 
-    def _free(self, name: str, taken: dict[str, Event | None], kind: str) -> str:
-        number = len(taken)
-        while name in taken:
-            number += 1
-            name = f"{kind}_{number:06d}"
-        return name
-
-    def _fresh(self) -> str:
+    def _take_event_id(self) -> str:
         while True:
-            name = f"evt_{self._highest:06d}"
-            self._highest += 1
-            if name not in self._says:
-                return name
+            event_id = f"evt_{self._next_number:06d}"
+            self._next_number += 1
+            if event_id not in self._digests:
+                return event_id
 
-    def rest(self) -> list[Event]:
-        """Results that never came, spans that never ended, and what changed after it was told."""
-        made = [
-            self._late("tool_result", call) for call, use in self._calls.items() if use is not None
-        ]
-        made += [
-            self._late("span_end", span)
-            for span, start in reversed(self._spans.items())
-            if start is not None
-        ]
-        for name, event in self._revised.items():
-            late = self._made(
-                "annotation", event["actor_id"], {"kind": "revised", "content": event["content"]}
-            )
-            made.append(
-                cast(Event, {**late, "visibility": "metadata", "links": {"parent_id": name}})
-            )
-        return [*made, *self._costs()]
+    def build_closing_events(self) -> list[Event]:
+        """Return missing results, ends of open spans, revised events and unreported usage."""
+        events = [self._build_missing_result(call) for call in self._calls.values() if call]
+        for span_id, start in reversed(self._spans.items()):
+            if start is not None:
+                event = self._build_event("span_end", start["actor_id"], {})
+                event["links"] = {"span_id": span_id}
+                events.append(event)
+        for event_id, revised in self._revised.items():
+            data = {"kind": "revised", "content": revised["content"]}
+            events.append(self._build_annotation(revised["actor_id"], data, event_id))
+        return [*events, *self._build_usage_annotations()]
 
-    def _costs(self) -> list[Event]:
-        """What events cost beside the counts that went out with them."""
-        actor = (
-            self._meet([{"actor_id": "", "kind": "system", "name": "runtime"}])[""]
-            if self._counted
-            else ""
-        )
-        made = []
-        for name, usage in find_unreported_usage(self._counted, self._spent).items():
-            late = self._made("annotation", actor, {"kind": "usage"})
-            made.append(
-                cast(
-                    Event,
-                    {
-                        **late,
-                        "visibility": "metadata",
-                        "links": {"parent_id": name},
-                        "usage": usage,
-                    },
-                )
-            )
-        return made
+    def _build_usage_annotations(self) -> list[Event]:
+        if not self._latest_usage:
+            return []
+        runtime: Participant = {"actor_id": "", "kind": "system", "name": "runtime"}
+        actor_id = self._map_participants([runtime])[""]
+        events = []
+        unreported = find_unreported_usage(self._latest_usage, self._reported_usage)
+        for event_id, usage in unreported.items():
+            annotation = self._build_annotation(actor_id, {"kind": "usage"}, event_id)
+            annotation["usage"] = usage
+            events.append(annotation)
+        return events
 
-    def _late(self, kind: str, name: str) -> Event:
-        if kind == "span_end":
-            start = cast(Event, self._spans[name])
-            return cast(
-                Event, self._made(kind, start["actor_id"], {}) | {"links": {"span_id": name}}
-            )
-        use = cast(Event, self._calls[name])
-        called: Any = use["content"].get("data")
-        tool = called.get("tool_name") if isinstance(called, dict) else None
-        actor = self._meet([{"actor_id": "", "kind": "tool", "name": str(tool or "tool")}])[""]
-        span = use.get("links", {}).get("span_id")
-        links = (
-            {"call_id": name, "span_id": span}
-            if span and self._spans.get(span)
-            else {"call_id": name}
-        )
-        return cast(
-            Event, self._made(kind, actor, dict(MISSING_RESULT)) | {"role": "tool", "links": links}
-        )
+    def _build_missing_result(self, call: Event) -> Event:
+        links = call.get("links", {})
+        data: Any = call["content"].get("data")
+        tool = data.get("tool_name") if isinstance(data, dict) else None
+        participant: Participant = {"actor_id": "", "kind": "tool", "name": str(tool or "tool")}
+        actor_id = self._map_participants([participant])[""]
+        event = self._build_event("tool_result", actor_id, dict(MISSING_RESULT))
+        event["role"] = "tool"
+        event["links"] = {"call_id": links["call_id"]}
+        span_id = links.get("span_id")
+        if span_id and self._spans.get(span_id):
+            event["links"]["span_id"] = span_id
+        return event
 
-    def _made(self, kind: str, actor: str, data: dict[str, Any]) -> dict[str, Any]:
-        content = {"mime": "application/json", "data": data}
-        return {
-            "id": self._fresh(),
+    def _build_annotation(self, actor_id: str, data: dict[str, Any], parent_id: str) -> Event:
+        event = self._build_event("annotation", actor_id, data)
+        event["visibility"] = "metadata"
+        event["links"] = {"parent_id": parent_id}
+        return event
+
+    def _build_event(self, kind: str, actor_id: str, data: dict[str, Any]) -> Event:
+        event = {
+            "id": self._take_event_id(),
             "seq": 0,
             "type": kind,
-            "actor_id": actor,
+            "actor_id": actor_id,
             "visibility": "internal",
-            "content": content,
+            "content": {"mime": "application/json", "data": data},
         }
+        return cast(Event, event)
 
 
-def find_unreported_usage(usage: dict[str, Usage], spent: dict[str, Usage]) -> dict[str, Usage]:
-    """What events cost beside the counts that went out with them, so that the sum is right."""
-    made = {}
-    for name, counted in usage.items():
-        told = cast(dict[str, int], spent.get(name, {}))
-        more = {
-            kind: max(count - told.get(kind, 0), 0)
-            for kind, count in cast(dict[str, int], counted).items()
+def find_unreported_usage(usage: dict[str, Usage], reported: dict[str, Usage]) -> dict[str, Usage]:
+    """Return what events cost beyond the usage that was written with them."""
+    unreported = {}
+    for event_id, counts in usage.items():
+        known = cast(dict[str, int], reported.get(event_id, {}))
+        difference = {
+            kind: max(count - known.get(kind, 0), 0)
+            for kind, count in cast(dict[str, int], counts).items()
         }
-        if any(more.values()):
-            made[name] = cast(Usage, more)
-    return made
+        if any(difference.values()):
+            unreported[event_id] = cast(Usage, difference)
+    return unreported
 
 
-def has_new_reasoning(told: list[Event], written: Iterable[Event]) -> bool:
-    """Whether a reading has thoughts between the events of a stream that has none: other options
-    choose them.
+def has_new_reasoning(streamed: list[Event], current: Iterable[Event]) -> bool:
+    """Return whether a reading has reasoning between the events of a stream without any.
 
-    They would all come behind the talk that they led to."""
-    if any(_is_thought(event) for event in told):
+    Then the stream was written with other options, and all reasoning would come after the
+    messages that it led to.
+    """
+    if any(_is_reasoning(event) for event in streamed):
         return False
-    known = {_says(event) for event in told}
-    is_thinking = False
-    for event in written:
-        if is_thinking and _says(event) in known:
+    known = {_compute_digest(event) for event in streamed}
+    has_reasoning = False
+    for event in current:
+        if has_reasoning and _compute_digest(event) in known:
             return True
-        is_thinking = is_thinking or _is_thought(event)
+        has_reasoning = has_reasoning or _is_reasoning(event)
     return False
 
 
-def _is_thought(event: Event) -> bool:
+def _is_reasoning(event: Event) -> bool:
     return event.get("role") == "assistant_thought"
 
 
-def _who(participant: Participant) -> bytes:
+def _participant_key(participant: Participant) -> bytes:
+    """Return what identifies a participant across readings: everything but its id."""
     return orjson.dumps({**participant, "actor_id": ""}, option=orjson.OPT_SORT_KEYS)
 
 
-def _number(name: str) -> int:
+def _find_free_id(wanted: str, taken: dict[str, Event | None], prefix: str) -> str:
+    number = len(taken)
+    free_id = wanted
+    while free_id in taken:
+        number += 1
+        free_id = f"{prefix}_{number:06d}"
+    return free_id
+
+
+def _parse_number(name: str) -> int:
     digits = name.rpartition("_")[2]
     return int(digits) if digits.isdecimal() and len(digits) < 18 else 0
 
 
-def _may_wait(event: Event) -> bool:
-    """Whether an event stands at the end only because nothing follows yet."""
+def _count_settled(events: list[Event]) -> int:
+    """Count the events without those at the end that stand there only because nothing follows."""
+    count = len(events)
+    while count and _is_provisional(events[count - 1]):
+        count -= 1
+    return count
+
+
+def _is_provisional(event: Event) -> bool:
+    if event["type"] not in _CLOSING_TYPES:
+        return False
     return event["type"] == "span_end" or event["content"].get("data") == MISSING_RESULT
 
 
-def _kind(event: Event) -> str:
+def _get_kind(event: Event) -> str:
     return f"{event['type']} {event.get('role')}"
 
 
-def _says(event: Event) -> bytes:
-    content = orjson.dumps([_kind(event), event["content"]], option=orjson.OPT_SORT_KEYS)
+def _compute_digest(event: Event) -> bytes:
+    content = orjson.dumps([_get_kind(event), event["content"]], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(content, digest_size=16).digest()

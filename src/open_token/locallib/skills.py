@@ -1,5 +1,8 @@
-"""The skill we ship: put where each runtime looks, and taken away again, without touching a file
-that is not ours."""
+"""Install the shipped skill where agents look for skills, and uninstall it.
+
+The record of installed files (`skills.json`) has the hash of each file that was written. A file
+that is not in it, or has another hash, belongs to the user and is neither changed nor removed.
+"""
 
 import hashlib
 import os
@@ -19,15 +22,16 @@ from open_token.formats.definition import Skill
 from open_token.registry import list_agents
 from open_token.storage.files import make_folder, read_optional, write_atomic
 
-NAME = "stream-of-consciousness"
+SKILL_NAME = "stream-of-consciousness"
 SCOPES = ("user", "project")
 AUTO = "auto"
 
-_SHARED = ".agents/skills"
-_STRANGE = "not a plain file"
+_SHARED_FOLDER = ".agents/skills"
+_NOT_A_FILE = "not a plain file"
+_EDITED = "it was changed since it was installed"
 
 
-class Target(msgspec.Struct, frozen=True):
+class SkillTarget(msgspec.Struct, frozen=True):
     """An agent that the skill can be installed for."""
 
     title: str
@@ -36,24 +40,23 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def user(self) -> str:
         """The skills directory of the user, as a template."""
-        return self.skill.user or "{home}/" + _SHARED
+        return self.skill.user or "{home}/" + _SHARED_FOLDER
 
     @property
     def project(self) -> str:
         """The skills directory of a project, relative to it."""
-        return self.skill.project or _SHARED
+        return self.skill.project or _SHARED_FOLDER
 
 
-_UNIVERSAL = Target(
+_UNIVERSAL = SkillTarget(
     "every agent that reads the shared folder",
     Skill(call="Export this conversation with the stream-of-consciousness skill."),
 )
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What the edge knows: the person's home, the project's folder, the environment, the settings
-    folder."""
+class InstallEnvironment:
+    """The directories and the environment variables that decide where something is installed."""
 
     home: Path
     project: Path
@@ -61,186 +64,197 @@ class Machine:
     settings: Path
 
     @property
-    def ledger(self) -> Path:
+    def record_path(self) -> Path:
+        """The record of installed files."""
         return self.settings / "skills.json"
 
-    def fill(self, template: str) -> Path:
-        """A path of the table above with this machine's folders in it."""
+    def resolve_template(self, template: str) -> Path:
+        """Return a path with the directories of this user filled in."""
         home = self.home
-        return Path(
-            template.format(
-                home=home,
-                claude=self._folder("CLAUDE_CONFIG_DIR", home / ".claude"),
-                codex=self._folder("CODEX_HOME", home / ".codex"),
-                config=self._folder("XDG_CONFIG_HOME", home / ".config"),
-                gemini=self._folder("GEMINI_CLI_HOME", home) / ".gemini",
-                qwen=self._folder("QWEN_HOME", home / ".qwen"),
-                copilot=self._folder("COPILOT_HOME", home / ".copilot"),
-            )
+        path = template.format(
+            home=home,
+            claude=self._get_folder("CLAUDE_CONFIG_DIR", home / ".claude"),
+            codex=self._get_folder("CODEX_HOME", home / ".codex"),
+            config=self._get_folder("XDG_CONFIG_HOME", home / ".config"),
+            gemini=self._get_folder("GEMINI_CLI_HOME", home) / ".gemini",
+            qwen=self._get_folder("QWEN_HOME", home / ".qwen"),
+            copilot=self._get_folder("COPILOT_HOME", home / ".copilot"),
         )
+        return Path(path)
 
-    def _folder(self, variable: str, usual: Path) -> Path:
-        given = Path(self.env.get(variable, "").strip())
-        return given if given.is_absolute() else usual
+    def _get_folder(self, variable: str, default: Path) -> Path:
+        value = Path(self.env.get(variable, "").strip())
+        return value if value.is_absolute() else default
 
 
 @dataclass(frozen=True)
-class Step:
-    """One file and what is done to it: write, update, same, remove; or keep and refuse, with the
-    reason."""
+class FileChange:
+    """One file and what is done to it.
+
+    The action is write, update, same or remove; or keep or refuse, with the reason.
+    """
 
     action: str
     path: Path
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
-class Place:
-    """One skill folder, the runtimes it was installed for, and how it stands."""
+class SkillInstallation:
+    """A skill directory, the agents it was installed for, and its state."""
 
     state: str
     runtimes: tuple[str, ...]
     path: Path
 
 
-class Entry(msgspec.Struct):
-    """What the ledger knows of one skill folder; a file has two hashes only while a newer version
-    is being written."""
+class InstalledFolder(msgspec.Struct):
+    """One skill directory in the record of installed files."""
 
     runtimes: list[str] = []
     files: dict[str, list[str]] = {}
-    made: list[str] = []
+    """The hash of each file; two hashes only while a newer version is being written."""
+    created_folders: list[str] = msgspec.field(default_factory=list, name="made")
+    """Parent directories that did not exist before."""
 
 
-class Ledger(msgspec.Struct):
-    """Every file this command wrote, so that it never touches another."""
+class InstalledFilesRecord(msgspec.Struct):
+    """Every file that was installed, by directory."""
 
     version: Literal[1] = 1
-    folders: dict[str, Entry] = {}
+    folders: dict[str, InstalledFolder] = {}
 
 
 @cache
-def list_targets() -> dict[str, Target]:
+def list_targets() -> dict[str, SkillTarget]:
     """Return the agents that the skill can be installed for, by the name that `--for` takes."""
     targets = {
-        agent.label: Target(agent.title, agent.skill) for agent in list_agents() if agent.skill
+        agent.label: SkillTarget(agent.title, agent.skill) for agent in list_agents() if agent.skill
     }
     return targets | {"universal": _UNIVERSAL}
 
 
-def text() -> str:
-    """The skill as it is shipped, without what the installer adds for a runtime."""
-    return _shipped()["SKILL.md"].decode()
+def read_skill_text() -> str:
+    """Return the skill as it is shipped, without what is added for an agent."""
+    return _read_shipped_files()["SKILL.md"].decode()
 
 
-def folder() -> Path:
-    """Where the shipped skill lies on this machine."""
-    return Path(str(_root()))
+def get_skill_folder() -> Path:
+    """Return the directory of the shipped skill."""
+    return Path(str(_get_shipped_root()))
 
 
-def detect(machine: Machine) -> list[str]:
-    """The runtimes whose folder or command is here."""
+def detect_agents(machine: InstallEnvironment) -> list[str]:
+    """Return the agents whose directory or command exists."""
+    return [name for name, target in list_targets().items() if _is_present(target, machine)]
+
+
+def _is_present(target: SkillTarget, machine: InstallEnvironment) -> bool:
+    if any(os.path.isdir(machine.resolve_template(folder)) for folder in target.skill.folders):
+        return True
     path = machine.env.get("PATH", "")
-    return [
-        name
-        for name, target in list_targets().items()
-        if any(os.path.isdir(machine.fill(folder)) for folder in target.skill.folders)
-        or any(shutil.which(command, path=path) for command in target.skill.commands)
-    ]
+    return any(shutil.which(command, path=path) for command in target.skill.commands)
 
 
-def folder_for(machine: Machine, name: str, scope: str) -> Path:
-    """The folder in which that runtime looks for this skill."""
+def get_install_folder(machine: InstallEnvironment, name: str, scope: str) -> Path:
+    """Return the directory in which an agent looks for this skill."""
+    target = list_targets()[name]
     if scope == "project":
-        return _real(machine.project) / list_targets()[name].project / NAME
-    return _real(machine.fill(list_targets()[name].user)) / NAME
+        return _resolve_links(machine.project) / target.project / SKILL_NAME
+    return _resolve_links(machine.resolve_template(target.user)) / SKILL_NAME
 
 
-def install(
-    machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False
-) -> list[Step]:
-    """Put the skill where these runtimes look; a folder with a file that is not ours is left as it
-    is."""
-    ledger = _read_ledger(machine)
-    done: list[Step] = []
-    for target, group in _targets(machine, names, scope).items():
-        entry = ledger.folders.get(str(target), Entry())
-        owners = sorted({*entry.runtimes, *group})
-        wanted = _wanted(owners)
-        steps = _linked(machine, target, scope) or _plan(target, wanted, entry)
-        refused = [step for step in steps if step.action == "refuse"]
-        done += refused or steps
+def install_skill(
+    machine: InstallEnvironment, names: Iterable[str], scope: str, *, dry_run: bool = False
+) -> list[FileChange]:
+    """Install the skill for these agents and return what was done.
+
+    A directory with a file that belongs to the user is left as it is.
+    """
+    record = _read_record(machine)
+    changes: list[FileChange] = []
+    for folder, group in _group_by_folder(machine, names, scope).items():
+        installed = record.folders.get(str(folder), InstalledFolder())
+        agents = sorted({*installed.runtimes, *group})
+        files = _build_files(agents)
+        planned = _check_links(machine, folder, scope)
+        planned = planned or _plan_changes(folder, files, installed)
+        refused = [change for change in planned if change.action == "refuse"]
+        changes += refused or planned
         if not refused and not dry_run:
-            _carry_out(machine, ledger, target, owners, wanted, steps)
-    return done
+            _apply_changes(machine, record, folder, agents, files, planned)
+    return changes
 
 
-def uninstall(
-    machine: Machine, names: Iterable[str], scope: str, *, dry_run: bool = False
-) -> list[Step]:
-    """Take away what the ledger says is ours and unchanged; a folder that another runtime uses
-    stays for it."""
-    ledger = _read_ledger(machine)
-    done: list[Step] = []
-    for target, group in _targets(machine, names, scope).items():
-        entry = ledger.folders.get(str(target))
-        if entry is None or group.isdisjoint(entry.runtimes):
+def uninstall_skill(
+    machine: InstallEnvironment, names: Iterable[str], scope: str, *, dry_run: bool = False
+) -> list[FileChange]:
+    """Remove unchanged installed files and return what was done.
+
+    A directory that is still installed for another agent stays.
+    """
+    record = _read_record(machine)
+    changes: list[FileChange] = []
+    for folder, group in _group_by_folder(machine, names, scope).items():
+        installed = record.folders.get(str(folder))
+        if installed is None or group.isdisjoint(installed.runtimes):
             continue
-        owners = sorted(set(entry.runtimes) - group)
-        wanted = _wanted(owners) if owners else {}
-        refused = _linked(machine, target, scope)
-        steps = refused or [
-            _kept(step) for step in _plan(target, wanted, entry) if step.action != "write"
-        ]
-        done += steps
+        agents = sorted(set(installed.runtimes) - group)
+        files = _build_files(agents) if agents else {}
+        refused = _check_links(machine, folder, scope)
+        planned = refused or _plan_removal(folder, files, installed)
+        changes += planned
         if not refused and not dry_run:
-            _carry_out(machine, ledger, target, owners, wanted, steps)
-    return done
+            _apply_changes(machine, record, folder, agents, files, planned)
+    return changes
 
 
-def installed_for(machine: Machine, scope: str) -> list[str]:
-    """The runtimes that the skill was installed for in this scope."""
-    folders = _read_ledger(machine).folders
-    owners = {
-        name: folders.get(str(folder_for(machine, name, scope)), Entry()).runtimes
-        for name in list_targets()
-    }
-    return [name for name in list_targets() if name in owners[name]]
+def list_installed_agents(machine: InstallEnvironment, scope: str) -> list[str]:
+    """Return the agents that the skill was installed for in this scope."""
+    folders = _read_record(machine).folders
+    agents = []
+    for name in list_targets():
+        installed = folders.get(str(get_install_folder(machine, name, scope)))
+        if installed and name in installed.runtimes:
+            agents.append(name)
+    return agents
 
 
-def status(machine: Machine) -> list[Place]:
-    """Every folder in the ledger, then the runtimes found here that the skill was not installed
-    for."""
-    ledger = _read_ledger(machine)
-    places = [
-        Place(_state(Path(path), entry), tuple(entry.runtimes), Path(path))
-        for path, entry in sorted(ledger.folders.items())
+def list_installations(machine: InstallEnvironment) -> list[SkillInstallation]:
+    """Return every installed directory, then the agents that the skill is not installed for."""
+    record = _read_record(machine)
+    installations = [
+        SkillInstallation(_get_state(Path(path), entry), tuple(entry.runtimes), Path(path))
+        for path, entry in sorted(record.folders.items())
     ]
-    for name in detect(machine):
-        target = folder_for(machine, name, "user")
-        if str(target) in ledger.folders:
-            if name not in ledger.folders[str(target)].runtimes:
-                places.append(Place("shared", (name,), target))
+    for name in detect_agents(machine):
+        folder = get_install_folder(machine, name, "user")
+        installed = record.folders.get(str(folder))
+        if installed is None:
+            state = "foreign" if os.path.lexists(folder) else "absent"
+        elif name not in installed.runtimes:
+            state = "shared"
         else:
-            places.append(
-                Place("foreign" if os.path.lexists(target) else "absent", (name,), target)
-            )
-    return places
+            continue
+        installations.append(SkillInstallation(state, (name,), folder))
+    return installations
 
 
-def _real(path: Path) -> Path:
-    """The path behind all links; unlike Path.resolve it takes links that go in a circle."""
+def _resolve_links(path: Path) -> Path:
+    """Return the path behind all links; unlike Path.resolve, circular links are accepted."""
     return Path(os.path.realpath(path))
 
 
-def _root() -> Traversable:
-    return resources.files("open_token").joinpath("skill", NAME)
+def _get_shipped_root() -> Traversable:
+    return resources.files("open_token").joinpath("skill", SKILL_NAME)
 
 
-def _shipped() -> dict[str, bytes]:
-    """The files to install; SKILL.md last, so that a runtime sees the skill only when it is
-    whole."""
-    root = _root()
+def _read_shipped_files() -> dict[str, bytes]:
+    """Return the files to install.
+
+    SKILL.md comes last, so that an agent sees the skill only when it is complete.
+    """
+    root = _get_shipped_root()
     references = sorted(
         item.name for item in root.joinpath("references").iterdir() if item.name.endswith(".md")
     )
@@ -248,177 +262,186 @@ def _shipped() -> dict[str, bytes]:
     return {name: root.joinpath(*name.split("/")).read_bytes() for name in names}
 
 
-def _wanted(owners: Iterable[str]) -> dict[str, bytes]:
-    """The files as these runtimes together need them."""
-    files = _shipped()
-    lines = dict.fromkeys(
-        line
-        for name, target in list_targets().items()
-        if name in owners
-        for line in target.skill.frontmatter
-    )
+def _build_files(agents: Iterable[str]) -> dict[str, bytes]:
+    """Return the files with the front matter that these agents need together."""
+    files = _read_shipped_files()
+    lines: dict[str, None] = {}
+    for name, target in list_targets().items():
+        if name in agents:
+            lines |= dict.fromkeys(target.skill.frontmatter)
     head, end, body = files["SKILL.md"].partition(b"\n---\n")
     files["SKILL.md"] = b"\n".join([head, *(line.encode() for line in lines)]) + end + body
     return files
 
 
-def _targets(machine: Machine, names: Iterable[str], scope: str) -> dict[Path, set[str]]:
-    targets: dict[Path, set[str]] = {}
+def _group_by_folder(
+    machine: InstallEnvironment, names: Iterable[str], scope: str
+) -> dict[Path, set[str]]:
+    groups: dict[Path, set[str]] = {}
     for name in names:
-        targets.setdefault(folder_for(machine, name, scope), set()).add(name)
-    return targets
+        groups.setdefault(get_install_folder(machine, name, scope), set()).add(name)
+    return groups
 
 
-def _linked(machine: Machine, target: Path, scope: str) -> list[Step]:
-    """A refusal when the way to the target leads through a link: a project's files must stay inside
-    the project."""
-    stop = _real(machine.project) if scope == "project" else target.parent
-    for path in (target, *target.parents):
+def _check_links(machine: InstallEnvironment, folder: Path, scope: str) -> list[FileChange]:
+    """Return a refusal if the path contains a link: files must stay inside the project."""
+    stop = _resolve_links(machine.project) if scope == "project" else folder.parent
+    for path in (folder, *folder.parents):
         if path == stop:
             return []
         if os.path.islink(path):
-            return [
-                Step(
-                    "refuse", path, "it is a symbolic link, and what lies behind it may not be ours"
-                )
-            ]
+            reason = "it is a symbolic link, and its target may belong to somebody else"
+            return [FileChange("refuse", path, reason)]
     return []
 
 
-def _plan(target: Path, wanted: Mapping[str, bytes], entry: Entry) -> list[Step]:
-    steps = [_step(target / name, data, entry.files.get(name, [])) for name, data in wanted.items()]
-    for name, known in entry.files.items():
-        found = _digest(target / name)
-        if name not in wanted and found:
-            steps.append(_removal(target / name, ours=found in known))
-    return steps
+def _plan_changes(
+    folder: Path, files: Mapping[str, bytes], installed: InstalledFolder
+) -> list[FileChange]:
+    changes = [
+        _plan_file(folder / name, data, installed.files.get(name, []))
+        for name, data in files.items()
+    ]
+    for name, known_hashes in installed.files.items():
+        if name in files:
+            continue
+        path = folder / name
+        digest = _hash_file(path)
+        if not digest:
+            continue
+        if digest in known_hashes:
+            changes.append(FileChange("remove", path))
+        else:
+            changes.append(FileChange("keep", path, _EDITED))
+    return changes
 
 
-def _step(path: Path, data: bytes, known: list[str]) -> Step:
-    found = _digest(path)
-    if not found:
-        return Step("write", path)
-    if found == _sha256(data):
-        return Step("same", path)
-    if found in known:
-        return Step("update", path)
-    if found == _STRANGE:
-        return Step("refuse", path, "it is a link, a folder or not readable")
-    return Step(
-        "refuse",
-        path,
-        "it was changed since it was installed" if known else "open-token did not write it",
-    )
+def _plan_removal(
+    folder: Path, files: Mapping[str, bytes], installed: InstalledFolder
+) -> list[FileChange]:
+    """Return the changes of an uninstallation: nothing is written anew, edited files are kept."""
+    changes = []
+    for change in _plan_changes(folder, files, installed):
+        if change.action == "refuse":
+            changes.append(FileChange("keep", change.path, change.reason))
+        elif change.action != "write":
+            changes.append(change)
+    return changes
 
 
-def _removal(path: Path, *, ours: bool) -> Step:
-    return (
-        Step("remove", path)
-        if ours
-        else Step("keep", path, "it was changed since it was installed")
-    )
+def _plan_file(path: Path, data: bytes, known_hashes: list[str]) -> FileChange:
+    digest = _hash_file(path)
+    if not digest:
+        return FileChange("write", path)
+    if digest == _compute_sha256(data):
+        return FileChange("same", path)
+    if digest in known_hashes:
+        return FileChange("update", path)
+    if digest == _NOT_A_FILE:
+        return FileChange("refuse", path, "it is a link, a folder or not readable")
+    reason = _EDITED if known_hashes else "open-token did not write it"
+    return FileChange("refuse", path, reason)
 
 
-def _kept(step: Step) -> Step:
-    return Step("keep", step.path, step.why) if step.action == "refuse" else step
-
-
-def _digest(path: Path) -> str:
-    """Empty when nothing is there, else the hash, else that it is no plain file."""
+def _hash_file(path: Path) -> str:
+    """Return the hash of a file, "" if there is none, or _NOT_A_FILE."""
     if not os.path.lexists(path):
         return ""
-    linked = os.path.islink(path) or os.path.islink(path.parent)
-    data = read_optional(path) if os.path.isfile(path) and not linked else None
-    return _STRANGE if data is None else _sha256(data)
+    if os.path.islink(path) or os.path.islink(path.parent) or not os.path.isfile(path):
+        return _NOT_A_FILE
+    data = read_optional(path)
+    return _NOT_A_FILE if data is None else _compute_sha256(data)
 
 
-def _sha256(data: bytes) -> str:
+def _compute_sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _carry_out(
-    machine: Machine,
-    ledger: Ledger,
-    target: Path,
-    owners: list[str],
-    wanted: Mapping[str, bytes],
-    steps: list[Step],
+def _apply_changes(
+    machine: InstallEnvironment,
+    record: InstalledFilesRecord,
+    folder: Path,
+    agents: list[str],
+    files: Mapping[str, bytes],
+    changes: list[FileChange],
 ) -> None:
-    """The ledger goes first with both hashes, so that a run that breaks off never makes our own
-    file a stranger."""
-    before = ledger.folders.get(str(target), Entry())
-    names = {step.path.relative_to(target).as_posix(): step.action for step in steps}
-    fresh = {
-        name: _sha256(wanted[name])
-        for name, action in names.items()
+    """Write and remove files.
+
+    The record is written first, with the old and the new hash of each file: after a crash,
+    installed files are still recognized in either version.
+    """
+    before = record.folders.get(str(folder), InstalledFolder())
+    actions = {change.path.relative_to(folder).as_posix(): change.action for change in changes}
+    removed = [name for name, action in actions.items() if action == "remove"]
+    new_hashes = {
+        name: _compute_sha256(files[name])
+        for name, action in actions.items()
         if action in ("write", "update")
     }
-    if (
-        not fresh
-        and (owners == before.runtimes or not before.files)
-        and "remove" not in names.values()
-    ):
+    has_same_agents = agents == before.runtimes or not before.files
+    if not new_hashes and not removed and has_same_agents:
         return
-    made = list(dict.fromkeys([*before.made, *_missing(target)]))
-    everyone = sorted({*before.runtimes, *owners})
-    ledger.folders[str(target)] = Entry(
-        everyone, {**before.files, **_both(before.files, fresh)}, made
+    created = list(dict.fromkeys([*before.created_folders, *_list_missing_parents(folder)]))
+    both_hashes = {
+        name: sorted({*before.files.get(name, []), digest}) for name, digest in new_hashes.items()
+    }
+    record.folders[str(folder)] = InstalledFolder(
+        sorted({*before.runtimes, *agents}), {**before.files, **both_hashes}, created
     )
-    _write_ledger(machine, ledger)
-    _write_files(target, {name: wanted[name] for name in fresh})
-    _remove_files(target, [name for name, action in names.items() if action == "remove"])
-    held = {name: known for name, known in before.files.items() if name in wanted}
-    after = Entry(owners, held | {name: [digest] for name, digest in fresh.items()}, made)
-    if owners and after.files:
-        ledger.folders[str(target)] = after
+    _write_record(machine, record)
+
+    _write_files(folder, {name: files[name] for name in new_hashes})
+    _remove_files(folder, removed)
+
+    remaining = {name: known for name, known in before.files.items() if name in files}
+    remaining |= {name: [digest] for name, digest in new_hashes.items()}
+    if agents and remaining:
+        record.folders[str(folder)] = InstalledFolder(agents, remaining, created)
     else:
-        _remove_folders(target, made)
-        del ledger.folders[str(target)]
-    _write_ledger(machine, ledger)
+        _remove_empty_folders(folder, created)
+        del record.folders[str(folder)]
+    _write_record(machine, record)
 
 
-def _both(known: Mapping[str, list[str]], fresh: Mapping[str, str]) -> dict[str, list[str]]:
-    return {name: sorted({*known.get(name, []), digest}) for name, digest in fresh.items()}
+def _list_missing_parents(folder: Path) -> list[str]:
+    """Return the parents of a directory that do not exist yet, deepest first."""
+    return [str(path) for path in folder.parents if not os.path.exists(path)]
 
 
-def _missing(target: Path) -> list[str]:
-    """The folders above the target that are not there yet, deepest first."""
-    return [str(path) for path in target.parents if not os.path.exists(path)]
-
-
-def _write_files(target: Path, files: Mapping[str, bytes]) -> None:
+def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
-        path = target / name
+        path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, data)
         except OSError as problem:
-            raise _cannot_change(path, problem.strerror) from None
+            raise _build_write_error(path, problem.strerror) from None
         except OutputError as problem:
-            raise _cannot_change(path, problem.what.removeprefix("cannot write: ")) from None
+            reason = problem.what.removeprefix("cannot write: ")
+            raise _build_write_error(path, reason) from None
 
 
-def _remove_files(target: Path, names: Iterable[str]) -> None:
+def _remove_files(folder: Path, names: Iterable[str]) -> None:
     for name in names:
-        path = target / name
+        path = folder / name
         try:
             path.unlink(missing_ok=True)
-            if path.parent != target and not any(path.parent.iterdir()):
+            if path.parent != folder and not any(path.parent.iterdir()):
                 path.parent.rmdir()
         except OSError as problem:
-            raise _cannot_change(path, problem.strerror) from None
+            raise _build_write_error(path, problem.strerror) from None
 
 
-def _remove_folders(target: Path, made: Iterable[str]) -> None:
-    """Empty folders of ours, deepest first; the first one that holds anything ends it."""
-    for path in (target, *map(Path, made)):
+def _remove_empty_folders(folder: Path, created: Iterable[str]) -> None:
+    """Remove created directories, deepest first, up to the first one that is not empty."""
+    for path in (folder, *map(Path, created)):
         try:
             path.rmdir()
         except OSError:
             return
 
 
-def _cannot_change(path: Path, reason: str | None) -> OutputError:
+def _build_write_error(path: Path, reason: str | None) -> OutputError:
     return OutputError(
         f"cannot change the skill's files: {reason or 'the system refused'}",
         where=str(path),
@@ -426,37 +449,39 @@ def _cannot_change(path: Path, reason: str | None) -> OutputError:
     )
 
 
-def _state(target: Path, entry: Entry) -> str:
-    actions = {step.action for step in _plan(target, _wanted(entry.runtimes), entry)}
-    for action, state in (("refuse", "edited"), ("keep", "edited"), ("write", "incomplete")):
-        if action in actions:
-            return state
+def _get_state(folder: Path, installed: InstalledFolder) -> str:
+    changes = _plan_changes(folder, _build_files(installed.runtimes), installed)
+    actions = {change.action for change in changes}
+    if actions & {"refuse", "keep"}:
+        return "edited"
+    if "write" in actions:
+        return "incomplete"
     return "outdated" if actions & {"update", "remove"} else "installed"
 
 
-def _read_ledger(machine: Machine) -> Ledger:
-    data = read_optional(machine.ledger)
-    if data is None and not os.path.lexists(machine.ledger):
-        return Ledger()
+def _read_record(machine: InstallEnvironment) -> InstalledFilesRecord:
+    data = read_optional(machine.record_path)
+    if data is None and not os.path.lexists(machine.record_path):
+        return InstalledFilesRecord()
     try:
-        return msgspec.json.decode(data or b"", type=Ledger)
+        return msgspec.json.decode(data or b"", type=InstalledFilesRecord)
     except msgspec.DecodeError:
         raise InputError(
             "the list of installed skill files cannot be read",
-            where=str(machine.ledger),
-            help="move that file away; skill files that are already installed then count as yours and stay",
+            where=str(machine.record_path),
+            help="move that file away; files that are already installed are then treated as yours "
+            "and are not changed",
         ) from None
 
 
-def _write_ledger(machine: Machine, ledger: Ledger) -> None:
+def _write_record(machine: InstallEnvironment, record: InstalledFilesRecord) -> None:
+    data = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
     try:
         make_folder(machine.settings)
-        write_atomic(
-            machine.ledger, msgspec.json.format(msgspec.json.encode(ledger), indent=2) + b"\n"
-        )
+        write_atomic(machine.record_path, data)
     except OutputError:
         raise OutputError(
             "cannot write the list of installed skill files",
-            where=str(machine.ledger),
+            where=str(machine.record_path),
             help="make that folder writable, or set OPEN_TOKEN_HOME to one that is",
         ) from None

@@ -8,30 +8,36 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Prompt, Talk, iso, made_uuid
-from open_token.handoff.project_folders import dashed
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Answer,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.project_folders import encode_project_path
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "Claude Code"
 SEEN = "2.1.326"
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file.
 
     Records have all the fields that Claude Code writes itself: some versions hang where one is
     missing.
     """
-    session_id = made_uuid(talk, "claude-code", scene.cwd, scene.copy)
+    session_id = derive_uuid(talk, "claude-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("CLAUDE_CONFIG_DIR") or scene.home / ".claude")
-    path = root / "projects" / dashed(scene.cwd) / f"{session_id}.jsonl"
+    path = root / "projects" / encode_project_path(scene.cwd) / f"{session_id}.jsonl"
     records = _build_records(talk, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
     commands = [["claude", "--resume", session_id]]
-    return Session(session_id, {path: lines}, commands, ["claude", "--resume"])
+    return HandoffSession(session_id, {path: lines}, commands, ["claude", "--resume"])
 
 
-def _build_records(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
 
     def add(kind: str, message: dict[str, Any], ms: int) -> None:
@@ -46,8 +52,8 @@ def _build_records(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]
                 "gitBranch": "",
                 "type": kind,
                 "message": message,
-                "uuid": made_uuid(talk, session_id, len(records)),
-                "timestamp": iso(ms),
+                "uuid": derive_uuid(talk, session_id, len(records)),
+                "timestamp": format_timestamp(ms),
             }
         )
 

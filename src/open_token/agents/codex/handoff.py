@@ -9,21 +9,28 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Call, Prompt, Talk, iso, made_uuid
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Answer,
+    Call,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "Codex CLI"
 SEEN = "0.169.0"
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the rollout.
 
     Every line has a timestamp, or Codex silently drops it. No provider is named, so that the user's
     own applies.
     """
-    thread_id = made_uuid(talk, "codex", scene.cwd, scene.copy)
-    started = iso(talk.began)
+    thread_id = derive_uuid(talk, "codex", scene.cwd, scene.copy)
+    started = format_timestamp(talk.started_ms)
     root = Path(scene.env.get("CODEX_HOME") or scene.home / ".codex")
     year, month, day = started[:10].split("-")
     stamp = started[:19].replace(":", "-")
@@ -31,18 +38,18 @@ def session(talk: Talk, scene: Scene) -> Session:
     builder = _RolloutBuilder(talk, thread_id, scene.cwd)
     builder.build()
     lines = b"".join(msgspec.json.encode(line) + b"\n" for line in builder.lines)
-    return Session(thread_id, {path: lines}, [["codex", "resume", thread_id]], [])
+    return HandoffSession(thread_id, {path: lines}, [["codex", "resume", thread_id]], [])
 
 
 class _RolloutBuilder:
     """Builds the lines of a rollout."""
 
-    def __init__(self, talk: Talk, thread_id: str, cwd: str) -> None:
+    def __init__(self, talk: HandoffConversation, thread_id: str, cwd: str) -> None:
         self.lines: list[dict[str, Any]] = []
         self._talk = talk
         self._thread_id = thread_id
         self._cwd = cwd
-        self._turn_id = made_uuid(talk, thread_id, "task")
+        self._turn_id = derive_uuid(talk, thread_id, "task")
 
     def build(self) -> None:
         """Build all lines."""
@@ -50,21 +57,21 @@ class _RolloutBuilder:
         meta = {
             "session_id": self._thread_id,
             "id": self._thread_id,
-            "timestamp": iso(talk.began),
+            "timestamp": format_timestamp(talk.started_ms),
             "cwd": self._cwd,
             "originator": "open-token",
             "cli_version": SEEN,
             "source": "cli",
             "history_mode": "paginated",
         }
-        self._add(talk.began, "session_meta", meta)
+        self._add(talk.started_ms, "session_meta", meta)
         started = {
             "type": "task_started",
             "turn_id": self._turn_id,
-            "started_at": talk.began // 1000,
+            "started_at": talk.started_ms // 1000,
             "collaboration_mode_kind": "default",
         }
-        self._add(talk.began, "event_msg", started)
+        self._add(talk.started_ms, "event_msg", started)
         last_text = ""
         for turn in talk.turns:
             if isinstance(turn, Prompt):
@@ -77,12 +84,17 @@ class _RolloutBuilder:
             "turn_id": self._turn_id,
             "last_agent_message": last_text,
         }
-        self._add(talk.ended, "event_msg", complete)
+        self._add(talk.ended_ms, "event_msg", complete)
 
     def _add(self, ms: int, kind: str, payload: dict[str, Any]) -> None:
         ordinal = len(self.lines)
         self.lines.append(
-            {"timestamp": iso(ms), "ordinal": ordinal, "type": kind, "payload": payload}
+            {
+                "timestamp": format_timestamp(ms),
+                "ordinal": ordinal,
+                "type": kind,
+                "payload": payload,
+            }
         )
 
     def _add_message(self, role: str, text: str, ms: int) -> None:

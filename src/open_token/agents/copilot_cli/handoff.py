@@ -5,19 +5,25 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Call, Prompt, Talk, iso, made_uuid
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Call,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "GitHub Copilot CLI"
 SEEN = "1.0.102"
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session folder.
 
     Copilot's own reader is strict: every event needs an id, a time and a parent.
     """
-    session_id = made_uuid(talk, "copilot-cli", scene.cwd, scene.copy)
+    session_id = derive_uuid(talk, "copilot-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("COPILOT_HOME") or scene.home / ".copilot")
     folder = root / "session-state" / session_id
     events = _build_events(talk, session_id, scene.cwd)
@@ -25,18 +31,18 @@ def session(talk: Talk, scene: Scene) -> Session:
         folder / "events.jsonl": b"".join(msgspec.json.encode(event) + b"\n" for event in events),
         folder / "workspace.yaml": _build_workspace(talk, session_id, scene.cwd),
     }
-    return Session(session_id, files, [["copilot", f"--resume={session_id}"]], [])
+    return HandoffSession(session_id, files, [["copilot", f"--resume={session_id}"]], [])
 
 
-def _build_workspace(talk: Talk, session_id: str, cwd: str) -> bytes:
+def _build_workspace(talk: HandoffConversation, session_id: str, cwd: str) -> bytes:
     facts: dict[str, Any] = {
         "id": session_id,
         "cwd": cwd,
         "name": talk.title,
         "user_named": False,
         "summary_count": 0,
-        "created_at": iso(talk.began),
-        "updated_at": iso(talk.ended),
+        "created_at": format_timestamp(talk.started_ms),
+        "updated_at": format_timestamp(talk.ended_ms),
     }
     # JSON on one line is also YAML.
     lines = (
@@ -45,7 +51,7 @@ def _build_workspace(talk: Talk, session_id: str, cwd: str) -> bytes:
     return b"".join(lines)
 
 
-def _build_events(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_events(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
 
     def add(kind: str, data: dict[str, Any], ms: int) -> None:
@@ -53,8 +59,8 @@ def _build_events(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]
             {
                 "type": kind,
                 "data": data,
-                "id": made_uuid(talk, session_id, len(events)),
-                "timestamp": iso(ms),
+                "id": derive_uuid(talk, session_id, len(events)),
+                "timestamp": format_timestamp(ms),
                 "parentId": events[-1]["id"] if events else None,
             }
         )
@@ -64,16 +70,16 @@ def _build_events(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]
         "version": 1,
         "producer": "copilot-agent",
         "copilotVersion": SEEN,
-        "startTime": iso(talk.began),
+        "startTime": format_timestamp(talk.started_ms),
         "context": {"cwd": cwd},
     }
-    add("session.start", start, talk.began)
+    add("session.start", start, talk.started_ms)
     for turn in talk.turns:
         if isinstance(turn, Prompt):
             add("user.message", {"content": turn.text}, turn.ms)
             continue
         message = {
-            "messageId": made_uuid(talk, session_id, "message", len(events)),
+            "messageId": derive_uuid(talk, session_id, "message", len(events)),
             "content": turn.text,
             "toolRequests": [_build_request(call) for call in turn.calls],
         }

@@ -10,8 +10,15 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Call, Prompt, Talk, iso, made_uuid
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Answer,
+    Call,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.session import HandoffDestination, HandoffSession
 from open_token.storage.files import read_optional
 
 TITLE = "Gemini CLI"
@@ -20,17 +27,17 @@ _MAX_FOLDERS = 100
 _SLUG = re.compile(r"[a-z0-9-]+")
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file, and the marker file that ties its folder to the project.
 
     The file name must not end with the beginning of the session id: on resuming, the clean-up of
     0.61 deletes every such file.
     """
-    session_id = made_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
+    session_id = derive_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("GEMINI_CLI_HOME") or scene.home) / ".gemini"
     folder = root / "tmp" / _find_project_folder(root, scene.cwd)
-    suffix = made_uuid(talk, session_id, "ending")[:8]
-    stamp = iso(talk.began)[:16].replace(":", "-")
+    suffix = derive_uuid(talk, session_id, "ending")[:8]
+    stamp = format_timestamp(talk.started_ms)[:16].replace(":", "-")
     path = folder / "chats" / f"session-{stamp}-{suffix}.jsonl"
     lines = _build_lines(talk, session_id, scene.cwd)
     files = {path: b"".join(msgspec.json.encode(line) + b"\n" for line in lines)}
@@ -38,7 +45,7 @@ def session(talk: Talk, scene: Scene) -> Session:
     if read_optional(marker) is None:
         files[marker] = scene.cwd.encode()
     commands = [["gemini", "--resume", session_id]]
-    return Session(session_id, files, commands, ["gemini", "--session-file"])
+    return HandoffSession(session_id, files, commands, ["gemini", "--session-file"])
 
 
 def _find_project_folder(root: Path, cwd: str) -> str:
@@ -64,18 +71,18 @@ def _read_registered_folder(root: Path, cwd: str) -> str | None:
     return slug if isinstance(slug, str) and _SLUG.fullmatch(slug) else None
 
 
-def _build_lines(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_lines(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
     header = {
         "sessionId": session_id,
         "projectHash": hashlib.sha256(cwd.encode()).hexdigest(),
-        "startTime": iso(talk.began),
-        "lastUpdated": iso(talk.ended),
+        "startTime": format_timestamp(talk.started_ms),
+        "lastUpdated": format_timestamp(talk.ended_ms),
         "kind": "main",
         "summary": talk.title,
     }
     lines: list[dict[str, Any]] = [header]
     for number, turn in enumerate(talk.turns, 1):
-        line: dict[str, Any] = {"id": f"m{number:06d}", "timestamp": iso(turn.ms)}
+        line: dict[str, Any] = {"id": f"m{number:06d}", "timestamp": format_timestamp(turn.ms)}
         if isinstance(turn, Prompt):
             lines.append(line | {"type": "user", "content": [{"text": turn.text}]})
         else:
@@ -105,6 +112,6 @@ def _build_call(call: Call) -> dict[str, Any]:
         "name": call.tool,
         "args": call.arguments,
         "status": "error" if call.failed else "success",
-        "timestamp": iso(call.ms),
+        "timestamp": format_timestamp(call.ms),
         "result": [{"functionResponse": response}],
     }

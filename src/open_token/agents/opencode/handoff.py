@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Call, Prompt, Talk
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import Answer, Call, HandoffConversation, Prompt
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "OpenCode"
 SEEN = "1.18.33"
 _ID_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Return a file in the folder of the project, and the commands that import it.
 
     Each copy has its own id: importing an id that OpenCode already has changes nothing.
@@ -24,10 +24,10 @@ def session(talk: Talk, scene: Scene) -> Session:
     export = _ExportBuilder(talk, session_id, scene.cwd).build()
     content = msgspec.json.format(msgspec.json.encode(export), indent=1) + b"\n"
     commands = [["opencode", "import", str(path)], ["opencode", "--session", session_id]]
-    return Session(session_id, {path: content}, commands, [])
+    return HandoffSession(session_id, {path: content}, commands, [])
 
 
-def _build_id(kind: str, talk: Talk, position: int | None, *words: object) -> str:
+def _build_id(kind: str, talk: HandoffConversation, position: int | None, *words: object) -> str:
     """Return a deterministic id.
 
     OpenCode sorts the parts of a message by id, so the ids of parts begin with their positions.
@@ -42,7 +42,7 @@ def _build_id(kind: str, talk: Talk, position: int | None, *words: object) -> st
 class _ExportBuilder:
     """Builds what `opencode export` writes; messages are ordered by their times alone."""
 
-    def __init__(self, talk: Talk, session_id: str, cwd: str) -> None:
+    def __init__(self, talk: HandoffConversation, session_id: str, cwd: str) -> None:
         self._talk = talk
         self._session_id = session_id
         self._cwd = cwd
@@ -60,13 +60,13 @@ class _ExportBuilder:
         messages = []
         for number, turn in enumerate(self._talk.turns):
             messages.append(self._build_message(number, turn))
-        updated = max(self._last_ms, self._talk.ended)
+        updated = max(self._last_ms, self._talk.ended_ms)
         info = {
             "id": self._session_id,
             "slug": "handoff",
             "title": self._talk.title,
             "version": SEEN,
-            "time": {"created": self._talk.began, "updated": updated},
+            "time": {"created": self._talk.started_ms, "updated": updated},
         }
         return {"info": info, "messages": messages}
 

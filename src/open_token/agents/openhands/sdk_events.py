@@ -494,7 +494,7 @@ class EventReader:
         self._draft.add_annotation(data, actor=self.runtime, ts=ts, usage=usage)
 
     def _read_interruption(self, event: Body, position: str, ts: str | None) -> None:
-        data = {"kind": "interrupted"} | pick_fields(event, "reason")
+        data: Body = {"kind": "interrupted"} | pick_fields(event, "reason")
         if event["kind"] == "PauseEvent":
             data["paused"] = True
         self._draft.add_annotation(data, actor=self._draft.get_actor("human", "user"), ts=ts)

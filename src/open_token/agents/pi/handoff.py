@@ -8,36 +8,43 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Call, Prompt, Talk, iso, made_uuid
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Answer,
+    Call,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "pi"
 SEEN = "0.87.1"
 _COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build a session file of version 3.
 
     Every answer has a usage: Pi exits where one is missing.
     """
-    session_id = made_uuid(talk, "pi", scene.cwd, scene.copy)
+    session_id = derive_uuid(talk, "pi", scene.cwd, scene.copy)
     root = Path(scene.env.get("PI_CODING_AGENT_DIR") or scene.home / ".pi" / "agent")
-    stamp = iso(talk.began).replace(":", "-").replace(".", "-")
+    stamp = format_timestamp(talk.started_ms).replace(":", "-").replace(".", "-")
     project = scene.cwd.lstrip("/").replace("/", "-").replace("\\", "-").replace(":", "-")
     path = root / "sessions" / f"--{project}--" / f"{stamp}_{session_id}.jsonl"
     entries = _build_entries(talk, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
     commands = [["pi", "--session", session_id]]
-    return Session(session_id, {path: lines}, commands, ["pi", "--session"])
+    return HandoffSession(session_id, {path: lines}, commands, ["pi", "--session"])
 
 
-def _build_entries(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_entries(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
     header = {
         "type": "session",
         "version": 3,
         "id": session_id,
-        "timestamp": iso(talk.began),
+        "timestamp": format_timestamp(talk.started_ms),
         "cwd": cwd,
     }
     entries: list[dict[str, Any]] = [header]
@@ -47,7 +54,7 @@ def _build_entries(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]
             "type": kind,
             "id": f"{len(entries):08x}",
             "parentId": entries[-1]["id"] if len(entries) > 1 else None,
-            "timestamp": iso(ms),
+            "timestamp": format_timestamp(ms),
         }
         entries.append(entry | fields)
 
@@ -60,7 +67,7 @@ def _build_entries(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]
         add("message", turn.ms, {"message": _build_answer(turn, talk.provider)})
         for call in turn.calls:
             add("message", call.ms, {"message": _build_result(call)})
-    add("session_info", talk.ended, {"name": talk.title})
+    add("session_info", talk.ended_ms, {"name": talk.title})
     return entries
 
 

@@ -5,34 +5,40 @@ from typing import Any
 
 import msgspec
 
-from open_token.handoff.conversation import Answer, Prompt, Talk, iso, made_uuid
-from open_token.handoff.project_folders import dashed
-from open_token.handoff.target import Scene, Session
+from open_token.handoff.conversation import (
+    Answer,
+    HandoffConversation,
+    Prompt,
+    derive_uuid,
+    format_timestamp,
+)
+from open_token.handoff.project_folders import encode_project_path
+from open_token.handoff.session import HandoffDestination, HandoffSession
 
 TITLE = "Qwen Code"
 SEEN = "0.24.4"
 
 
-def session(talk: Talk, scene: Scene) -> Session:
+def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file, in the folder of the project."""
-    session_id = made_uuid(talk, "qwen-code", scene.cwd, scene.copy)
+    session_id = derive_uuid(talk, "qwen-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("QWEN_HOME") or scene.home / ".qwen")
-    path = root / "projects" / dashed(scene.cwd) / "chats" / f"{session_id}.jsonl"
+    path = root / "projects" / encode_project_path(scene.cwd) / "chats" / f"{session_id}.jsonl"
     records = _build_records(talk, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-    return Session(session_id, {path: lines}, [["qwen", "--resume", session_id]], [])
+    return HandoffSession(session_id, {path: lines}, [["qwen", "--resume", session_id]], [])
 
 
-def _build_records(talk: Talk, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
 
     def add(kind: str, role: str, parts: list[dict[str, Any]], ms: int) -> None:
         records.append(
             {
-                "uuid": made_uuid(talk, session_id, len(records)),
+                "uuid": derive_uuid(talk, session_id, len(records)),
                 "parentUuid": records[-1]["uuid"] if records else None,
                 "sessionId": session_id,
-                "timestamp": iso(ms),
+                "timestamp": format_timestamp(ms),
                 "type": kind,
                 "cwd": cwd,
                 "version": SEEN,

@@ -28,7 +28,7 @@ from open_token.cli.shared.session_titles import mask_session_titles
 from open_token.cli.shared.source_selection import SelectedSource
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
-from open_token.handoff.copies import TAIL, Ending, may_be_copy
+from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
 from open_token.locallib.discovery import (
     Discovery,
     Session,
@@ -114,9 +114,9 @@ def _rank_originals_first(sessions: list[Session], number: int) -> Session:
 
 
 def _is_unused_copy(session: Session) -> bool:
-    if session.is_one_of > 1 or not may_be_copy(read_ends(session.path, 0, TAIL)[1]):
+    if session.is_one_of > 1 or not may_be_copy(read_ends(session.path, 0, NOTE_TAIL_SIZE)[1]):
         return False
-    ending = Ending()
+    ending = HandoffCopyDetector()
     with contextlib.suppress(InputError):
         for event in read_record(
             open_session(session), Context(ExportOptions()), session.reader

@@ -15,7 +15,7 @@ from time import monotonic
 
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError, OutputError
-from open_token.handoff.copies import TAIL, Ending, may_be_copy
+from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
 from open_token.jsontools.timestamps import from_epoch
 from open_token.locallib.archive.entries import (
     add_export_facts,
@@ -36,7 +36,7 @@ from open_token.locallib.archive.index import (
     EMPTY,
     FAILED,
     GONE,
-    NAME,
+    INDEX_NAME,
     PENDING,
     Entry,
     Index,
@@ -108,7 +108,7 @@ class Archive:
         self.counts: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the lock of the archive."""
         if not make_folder(self._folder):
             raise OutputError(
@@ -126,49 +126,50 @@ class Archive:
                 )
             yield
 
-    def run(self, found: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
+    def run(self, sessions: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
         """Export what is new or has changed, oldest first, and yield each change when it is done.
 
-        Sessions that are not found any more are marked as gone, unless `is_all` is false because only
-        some were searched for.
+        Sessions that do not exist any more are marked as gone, unless `is_all` is false because
+        only some sessions are given.
         """
         self.counts.clear()
         self._hashes.clear()
         self._vanished.clear()
         self._shared_source = None
-        found = sorted(
-            found, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
+        oldest_first = sorted(
+            sessions, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
         )
         index = Index(self._folder)
         yield from self._reconcile(index)
-        for session in found:
-            if change := self._process_session(session, index):
+        for session in oldest_first:
+            change = self._process_session(session, index)
+            if change:
                 yield change
         if is_all:
-            yield from self._mark_gone(found, index)
+            yield from self._mark_gone(oldest_first, index)
         index.write()
 
     def _reconcile(self, index: Index) -> Iterator[Change]:
         """Make the index and the files agree, whatever happened to either."""
-        there = set(list_archived_files(self._folder))
-        remove_leftovers(self._folder, _TEMPORARY_PREFIX, f".{NAME}.")
+        files = set(list_archived_files(self._folder))
+        remove_leftovers(self._folder, _TEMPORARY_PREFIX, f".{INDEX_NAME}.")
         pending = [entry for entry in index.entries.values() if entry.state == PENDING]
         for entry in pending:
-            self._finish_pending(entry, index, there)
+            self._finish_pending(entry, index, files)
         replaced = {entry.replaces for entry in pending}
         for entry in list(index.entries.values()):
-            if entry.file and entry.file not in there:
-                index.drop(entry)
-                has_source = entry.source and os.path.exists(entry.source)
-                if entry.file not in replaced and not has_source:
-                    yield Change(LOST, entry)
+            if not entry.file or entry.file in files:
+                continue
+            index.drop(entry)
+            has_source = entry.source and os.path.exists(entry.source)
+            if entry.file not in replaced and not has_source:
+                yield Change(LOST, entry)
         self._drop_duplicates(index)
-        self._adopt_unknown_files(index, there)
-        self._used_names = {name.casefold() for name in there}
-        self._by_content = {
-            _content_key(entry): entry for entry in index.entries.values() if entry.file
-        }
-        self._archived_ids = {entry.id for entry in index.entries.values() if entry.file}
+        self._adopt_unknown_files(index, files)
+        self._used_names = {name.casefold() for name in files}
+        archived = [entry for entry in index.entries.values() if entry.file]
+        self._by_content = {_content_key(entry): entry for entry in archived}
+        self._archived_ids = {entry.id for entry in archived}
         index.write()
 
     def _drop_duplicates(self, index: Index) -> None:
@@ -180,9 +181,9 @@ class Archive:
             if entry.file and owners[entry.file] is not entry:
                 index.drop(entry)
 
-    def _adopt_unknown_files(self, index: Index, there: set[str]) -> None:
+    def _adopt_unknown_files(self, index: Index, files: set[str]) -> None:
         """Enter exports that no entry names, as after a lost index; other files are left alone."""
-        for name in sorted(there - {entry.file for entry in index.entries.values()}):
+        for name in sorted(files - {entry.file for entry in index.entries.values()}):
             reader, _, file_name = name.partition("/")
             if not is_archive_name(file_name):
                 continue
@@ -192,14 +193,14 @@ class Archive:
                 index.entries[entry.key] = entry
                 index.is_changed = True
 
-    def _finish_pending(self, entry: Entry, index: Index, there: set[str]) -> None:
+    def _finish_pending(self, entry: Entry, index: Index, files: set[str]) -> None:
         """Complete or undo what a killed process was about to do."""
         index.is_changed = True
         others = {other.file for other in index.entries.values() if other is not entry}
-        if entry.file in there and entry.replaces in there - others:
+        if entry.file in files and entry.replaces in files - others:
             remove_file(self._folder / str(entry.replaces))
-            there.discard(str(entry.replaces))
-        file = next((name for name in (entry.file, entry.replaces) if name in there), None)
+            files.discard(str(entry.replaces))
+        file = next((name for name in (entry.file, entry.replaces) if name in files), None)
         if file is None:
             index.drop(entry)
         else:
@@ -207,11 +208,13 @@ class Archive:
             index.entries[entry.key] = add_file_facts(entry, self._folder / file)
 
     def _process_session(self, session: Session, index: Index) -> Change | None:
+        """Export a session if that is due; return what changed."""
         key = session_key(session)
         entry = index.entries.get(key)
         if entry and not self._is_due(session, entry):
             self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
-            if (seen := update_seen_entry(entry, session)) != entry:
+            seen = update_seen_entry(entry, session)
+            if seen != entry:
                 index.put(seen)
             return None
         if self._resting_until.get(key, 0.0) > monotonic():
@@ -224,40 +227,37 @@ class Archive:
 
     def _is_due(self, session: Session, entry: Entry) -> bool:
         """Return whether a session must be exported again: by size and time first, then by hash."""
-        stamp = session.bytes, session.mtime_ns
-        if (
-            entry.options != self._options_text
-            or entry.state == PENDING
-            or (self._is_forced and entry.key not in self._resting_until)
-        ):
+        if entry.options != self._options_text or entry.state == PENDING:
             return True
+        if self._is_forced and entry.key not in self._resting_until:
+            return True
+        stamp = session.bytes, session.mtime_ns
         if entry.state == FAILED:
             return self._failures.get(entry.key) != stamp
-        if entry.beside and compute_stamp(entry.beside)[0] != entry.beside_stamp:
+        if entry.related_files and compute_stamp(entry.related_files)[0] != entry.related_stamp:
             return True
         if stamp == (entry.source_bytes, entry.source_mtime_ns) or is_settled(session, entry):
             return False
+        if entry.sha256 is None or entry.conversation is not None or session.is_folder:
+            return True
         # The hash of a database does not cover its write-ahead log, so sizes must be equal.
-        can_tell = (
-            session.bytes == entry.source_bytes
-            and entry.conversation is None
-            and not session.is_folder
-        )
-        return not (
-            can_tell and entry.sha256 is not None and self._compute_hash(session) == entry.sha256
-        )
+        if session.bytes != entry.source_bytes:
+            return True
+        return self._compute_hash(session) != entry.sha256
 
     def _compute_hash(self, session: Session) -> str | None:
-        if session.path not in self._hashes:
-            try:
-                source = open_session(session)
-                if source.is_database and (
-                    session.bytes != source.size or session.bytes > _MAX_HASHED_DATABASE
-                ):
+        """Return the hash of a source, or None if it has none that says whether it changed."""
+        if session.path in self._hashes:
+            return self._hashes[session.path]
+        try:
+            source = open_session(session)
+            if source.is_database:
+                has_log = session.bytes != source.size
+                if has_log or session.bytes > _MAX_HASHED_DATABASE:
                     return None
-                self._hashes[session.path] = source.sha256
-            except (InputError, OSError):
-                return None
+            self._hashes[session.path] = source.sha256
+        except (InputError, OSError):
+            return None
         return self._hashes[session.path]
 
     def _export_session(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
@@ -279,23 +279,28 @@ class Archive:
             return self._record_failure(session, entry, unknown, index)
 
     def _write_export(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
+        """Export a session into a temporary file and put that in place."""
         begun = self._clock()
         # Hash first: what is appended during the export must count as a change next time.
         sha256 = None if session.is_folder else self._compute_hash(session)
-        source, context = self._open_source(session), self._context()
+        source = self._open_source(session)
+        context = self._context()
         folder = self._folder / session.reader
         make_folder(folder)
-        ending = Ending() if may_be_copy(read_ends(session.path, 0, TAIL)[1]) else None
+        detector = None
+        if may_be_copy(read_ends(session.path, 0, NOTE_TAIL_SIZE)[1]):
+            detector = HandoffCopyDetector()
         with pending_file(folder, _TEMPORARY_PREFIX) as temporary:
-            receipt = export(source, temporary.out, context, session.reader, ending)
-            if ending and ending.origin in self._archived_ids and not (entry and entry.file):
+            receipt = export(source, temporary.out, context, session.reader, detector)
+            has_export = entry is not None and entry.file
+            if detector and detector.origin in self._archived_ids and not has_export:
                 self._skip_copy(session, entry, index)
                 return None
             temporary.out.flush()
-            fresh = add_export_facts(
-                create_entry(session, self._options_text), receipt, temporary.path, context.now
-            )
-            sha256 = source.sha256 if session.is_folder else sha256
+            fresh = create_entry(session, self._options_text)
+            fresh = add_export_facts(fresh, receipt, temporary.path, context.now)
+            if session.is_folder:
+                sha256 = source.sha256
             fresh = add_related_files(update_entry(fresh, sha256=sha256), source, begun)
             return self._place_export(temporary, fresh, entry, index, session)
 
@@ -307,14 +312,11 @@ class Archive:
             index.put(fresh)
 
     def _open_source(self, session: Session) -> Source:
-        """Return the source of a session; consecutive conversations of one file share what was read."""
-        if (
-            session.is_one_of > 1
-            and self._shared_source
-            and self._shared_source.path == session.path
-        ):
-            self._shared_source.conversation = session.conversation
-            return self._shared_source
+        """Return the source of a session; conversations of one file share what was read."""
+        shared = self._shared_source
+        if session.is_one_of > 1 and shared and shared.path == session.path:
+            shared.conversation = session.conversation
+            return shared
         self._shared_source = open_session(session)
         return self._shared_source
 
@@ -328,30 +330,34 @@ class Archive:
     ) -> Change | None:
         """Put an export in place; a different conversation in the same source replaces nothing."""
         if old and old.file and is_other_conversation(old, fresh):
-            kept = update_entry(
+            earlier = update_entry(
                 old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
             )
-            index.put(kept)
+            index.put(earlier)
             old = None
-        old = old if old and old.file else self._find_orphan(fresh)
+        if old is None or not old.file:
+            old = self._find_orphan(fresh)
         if old and has_same_content(old, fresh):
-            times = {
-                "archived_at": old.archived_at or old.exported_at,
-                "exported_at": old.exported_at,
-            }
-            index.take(old, update_entry(fresh, file=old.file, bytes=old.bytes, **times))
+            unchanged = update_entry(
+                fresh,
+                file=old.file,
+                bytes=old.bytes,
+                archived_at=old.archived_at or old.exported_at,
+                exported_at=old.exported_at,
+            )
+            index.replace(old, unchanged)
             self.counts["unchanged"] += 1
             return None
+        if old and old.archived_at:
+            fresh = update_entry(fresh, archived_at=old.archived_at)
         if old and old.file and old.file.endswith(f".{self._suffix}"):
             file = old.file
         else:
             file = self._choose_name(fresh, session)
         replaces = old.file if old and old.file != file else None
-        fresh = update_entry(
-            fresh, file=file, archived_at=(old and old.archived_at) or fresh.archived_at
-        )
-        index.take(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
-        temporary.commit(self._folder / str(file))
+        fresh = update_entry(fresh, file=file)
+        index.replace(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
+        temporary.commit(self._folder / file)
         if replaces:
             remove_file(self._folder / replaces)
         index.put(fresh)
@@ -362,15 +368,14 @@ class Archive:
 
     def _find_orphan(self, fresh: Entry) -> Entry | None:
         """Return the entry of the same events whose source was moved, or forgotten with the index."""
-        entry = self._by_content.pop(_content_key(fresh), None) if fresh.events_hash else None
+        if not fresh.events_hash:
+            return None
+        entry = self._by_content.pop(_content_key(fresh), None)
         if entry is None or (entry.source and os.path.exists(entry.source)):
             return None
-        return update_entry(
-            entry,
-            options=self._options_text
-            if str(entry.file).endswith(f".{self._suffix}")
-            else entry.options,
-        )
+        if str(entry.file).endswith(f".{self._suffix}"):
+            return update_entry(entry, options=self._options_text)
+        return entry
 
     def _choose_name(self, fresh: Entry, session: Session) -> str:
         day = choose_day(str(fresh.id), fresh.started_at, from_epoch(session.modified))
@@ -401,11 +406,11 @@ class Archive:
             index.put(fresh)
         return Change(FAILED, fresh, problem)
 
-    def _mark_gone(self, found: list[Session], index: Index) -> Iterator[Change]:
+    def _mark_gone(self, sessions: list[Session], index: Index) -> Iterator[Change]:
         """Mark what the agent deleted: a whole source, or one conversation of it."""
-        keys = {session_key(session) for session in found} - self._vanished
+        keys = {session_key(session) for session in sessions} - self._vanished
         listed = {
-            path_to_text(session.path) for session in found if session.conversation is not None
+            path_to_text(session.path) for session in sessions if session.conversation is not None
         }
         for entry in list(index.entries.values()):
             if entry.source is None or entry.key in keys or entry.state == GONE:

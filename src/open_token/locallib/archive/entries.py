@@ -14,8 +14,9 @@ from open_token.pipeline import Receipt
 from open_token.sources.source import Source
 
 _DAY = 86400
+# Some file systems store times in steps of two seconds.
 _SLACK_NS = 2_000_000_000
-_NOTHING_IN_IT = ("input.no-events", "input.empty")
+_EMPTY_ERRORS = ("input.no-events", "input.empty")
 
 update_entry = msgspec.structs.replace
 
@@ -52,10 +53,10 @@ def add_export_facts(entry: Entry, receipt: Receipt, path: Path, now: str | None
 
 def add_file_facts(entry: Entry, path: Path) -> Entry:
     """Add what an export says about itself."""
-    found = read_export_facts(path)
-    if found is None:
+    facts = read_export_facts(path)
+    if facts is None:
         return entry
-    conversation, events_hash, exported_at = found
+    conversation, events_hash, exported_at = facts
     return update_entry(
         entry,
         id=conversation.id,
@@ -74,19 +75,19 @@ def add_related_files(entry: Entry, source: Source, begun: float) -> Entry:
     main = source.path
     if main is None or source.is_folder:
         return entry
-    found: set[str] = set()
+    paths: set[str] = set()
     for member in source.family:
         if member.path is None or not member.is_read or member.is_folder or member.path == main:
             continue
         path = Path(os.path.normpath(member.path))
         is_near = path.parent == main.parent or path.parent in main.parents
-        found.add(path_to_text(path) if is_near else f"{path_to_text(path.parent)}/")
-    if not found:
+        paths.add(path_to_text(path) if is_near else f"{path_to_text(path.parent)}/")
+    if not paths:
         return entry
-    stamp, newest = compute_stamp(sorted(found))
-    return update_entry(
-        entry, beside=sorted(found), beside_stamp="" if newest >= begun * 1e9 - _SLACK_NS else stamp
-    )
+    related = sorted(paths)
+    stamp, newest = compute_stamp(related)
+    has_changed = newest >= begun * 1e9 - _SLACK_NS
+    return update_entry(entry, related_files=related, related_stamp="" if has_changed else stamp)
 
 
 def create_failed_entry(
@@ -94,7 +95,7 @@ def create_failed_entry(
 ) -> Entry:
     """Create the entry of a source that could not be exported; an earlier export stays."""
     fresh = create_entry(session, options)
-    if problem.code in _NOTHING_IN_IT:
+    if problem.code in _EMPTY_ERRORS:
         return update_entry(fresh, state=EMPTY)
     if entry is None:
         return update_entry(fresh, state=FAILED, error=problem.code)
@@ -112,8 +113,10 @@ def update_seen_entry(entry: Entry, session: Session) -> Entry:
 
 
 def is_settled(session: Session, entry: Entry) -> bool:
-    """Return whether one of several conversations was a day old when it was exported, and still is
-    as old."""
+    """Return whether one of several conversations in a source need not be exported again.
+
+    That is so if it has not changed, and was already a day old when it was exported.
+    """
     if session.conversation is None or entry.updated != session.modified:
         return False
     return entry.source_mtime_ns / 1e9 - session.modified > _DAY
@@ -121,20 +124,22 @@ def is_settled(session: Session, entry: Entry) -> bool:
 
 def has_same_content(old: Entry, fresh: Entry) -> bool:
     """Return whether two exports have the same content."""
-    facts = [
-        (entry.events_hash, entry.title, entry.started_at, entry.id, entry.options)
-        for entry in (old, fresh)
-    ]
-    return fresh.events_hash is not None and facts[0] == facts[1]
+    if fresh.events_hash is None or old.events_hash != fresh.events_hash:
+        return False
+    if (old.id, old.title, old.started_at) != (fresh.id, fresh.title, fresh.started_at):
+        return False
+    return old.options == fresh.options
 
 
 def is_other_conversation(old: Entry, fresh: Entry) -> bool:
     """Return whether the source now holds another conversation, or less of it than was archived."""
-    if old.id is None or (old.sha256 is not None and old.sha256 == fresh.sha256):
+    if old.id is None:
         return False
-    if old.id != fresh.id and not (
-        GENERATED_ID.fullmatch(old.id) or GENERATED_ID.fullmatch(fresh.id or "")
-    ):
+    if old.sha256 is not None and old.sha256 == fresh.sha256:
+        return False
+    # A generated id changes with the content, so it does not tell conversations apart.
+    is_generated = GENERATED_ID.fullmatch(old.id) or GENERATED_ID.fullmatch(fresh.id or "")
+    if old.id != fresh.id and not is_generated:
         return True
     if fresh.conversation is None and fresh.source_bytes >= old.source_bytes:
         return False

@@ -12,12 +12,21 @@ from open_token.locallib.file_ends import read_first_records
 from open_token.sources.origin import find_files
 from open_token.storage.files import append_bytes, read_ends, read_optional, write_atomic
 
-NAME = "index.ndjson"
-SCHEMA = "open-token/archive/1"
-CURRENT, GONE, EARLIER, FAILED, PENDING = "current", "gone", "earlier", "failed", "pending"
-EMPTY, COPY = "empty", "copy"
-_ENDS = 1 << 16
-_HASH = re.compile(rb'"events_hash"\s*:\s*"([0-9a-f]{64})"')
+INDEX_NAME = "index.ndjson"
+INDEX_SCHEMA = "open-token/archive/1"
+
+# The states of an entry.
+CURRENT = "current"
+GONE = "gone"
+EARLIER = "earlier"
+FAILED = "failed"
+PENDING = "pending"
+EMPTY = "empty"
+COPY = "copy"
+
+# The header of an export and its hash are within this many bytes of its ends.
+_END_SIZE = 1 << 16
+_EVENTS_HASH = re.compile(rb'"events_hash"\s*:\s*"([0-9a-f]{64})"')
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
@@ -46,16 +55,18 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     source_bytes: int = -1
     source_mtime_ns: int = -1
     updated: float | None = None
-    beside: list[str] = []
+    related_files: list[str] = msgspec.field(default_factory=list, name="beside")
     """Other files and directories that belong to the source."""
-    beside_stamp: str = ""
+    related_stamp: str = msgspec.field(default="", name="beside_stamp")
     error: str | None = None
     replaces: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
         """Identifies a conversation of a source, or a file whose source is unknown."""
-        return (self.source, self.conversation or "") if self.source else ("", self.file or "")
+        if self.source:
+            return self.source, self.conversation or ""
+        return "", self.file or ""
 
 
 class _Head(msgspec.Struct):
@@ -81,7 +92,7 @@ class Index:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._path = folder / NAME
+        self._path = folder / INDEX_NAME
         self.entries: dict[tuple[str, str], Entry] = {}
         self.is_changed = False
         self._load()
@@ -106,7 +117,7 @@ class Index:
     def _is_ours(self, head: bytes) -> bool:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             schema = msgspec.json.decode(head, type=_Head).schema
-            if schema != SCHEMA:
+            if schema != INDEX_SCHEMA:
                 raise InputError(
                     "unsupported archive version",
                     where=str(self._path),
@@ -122,7 +133,7 @@ class Index:
         self.is_changed = True
         append_bytes(self._path, msgspec.json.encode(entry) + b"\n")
 
-    def take(self, old: Entry, new: Entry) -> None:
+    def replace(self, old: Entry, new: Entry) -> None:
         """Replace an entry by one that may have another key."""
         if old.key != new.key:
             self.entries.pop(old.key, None)
@@ -135,12 +146,12 @@ class Index:
 
     def write(self) -> None:
         """Rewrite the index atomically if anything changed."""
-        if self.is_changed:
-            lines = [
-                msgspec.json.encode(item) for item in ({"schema": SCHEMA}, *self.entries.values())
-            ]
-            write_atomic(self._path, b"\n".join(lines) + b"\n", 0o600)
-            self.is_changed = False
+        if not self.is_changed:
+            return
+        lines = [msgspec.json.encode({"schema": INDEX_SCHEMA})]
+        lines += [msgspec.json.encode(entry) for entry in self.entries.values()]
+        write_atomic(self._path, b"\n".join(lines) + b"\n", 0o600)
+        self.is_changed = False
 
 
 def list_archived_files(folder: Path) -> Iterator[str]:
@@ -152,14 +163,17 @@ def list_archived_files(folder: Path) -> Iterator[str]:
 
 
 def read_export_facts(path: Path) -> tuple[ExportFacts, str | None, str | None] | None:
-    """Return what an export says about its conversation, its hash and its time; None if it is no
-    export."""
-    records = read_first_records(path, _ENDS)
+    """Return what an export says about its conversation, its hash and its time.
+
+    Return None if the file is not an export.
+    """
+    records = read_first_records(path, _END_SIZE)
     with contextlib.suppress(msgspec.ValidationError):
         document = msgspec.convert(records[0] if records else None, _Document)
-        head, tail = read_ends(path, _ENDS, _ENDS)
-        found = _HASH.findall(head + tail)
-        return document.conversation, found[-1].decode() if found else None, document.exported_at
+        head, tail = read_ends(path, _END_SIZE, _END_SIZE)
+        hashes = _EVENTS_HASH.findall(head + tail)
+        events_hash = hashes[-1].decode() if hashes else None
+        return document.conversation, events_hash, document.exported_at
     return None
 
 

@@ -1,2 +1,1 @@
-"""Hooks: a runtime tells us that a conversation has grown or ended, and we keep it in the
-archive."""
+"""Hooks: agents call open-token after a turn or at the end of a session, which archives it."""

@@ -1,5 +1,4 @@
-"""Carries calls out: finds the conversation that is meant and keeps it in the archive, apart from
-whoever called."""
+"""Process queued hook calls: find the session that a call names and archive it."""
 
 import contextlib
 import os
@@ -16,143 +15,181 @@ from open_token.locallib.hooks.log import LogLine, append_log
 from open_token.locallib.hooks.payload import HookCall
 from open_token.locallib.hooks.queue import CallQueue
 
-_PATIENCE = 600
-"""So many seconds a call waits for another process that works on the same archive."""
-_SETTLED = 2.0
-"""Runtimes write their last lines while the hook of the end of a session runs, and after it."""
-_SHARE = 20
-_LONGEST_REST = 300.0
-"""After a turn it rests twenty times as long as it worked, at most so many seconds: some 5 % of the
-time."""
+_LOCK_TIMEOUT = 600
+_POLL_SECONDS = 0.5
+# Agents write their last lines during the hook for the end of a session and after it.
+_SETTLE_SECONDS = 2.0
+# After a turn, the process rests this many times as long as it worked: it takes some 5 % of a core.
+_REST_FACTOR = 20
+_MAX_REST = 300.0
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What the edge gives: how to look about, an archive of a folder, the time, and a way to
-    wait."""
+class ArchivingContext:
+    """What processing needs from outside; tests replace it."""
 
     discovery: Callable[[], Discovery]
+    """Creates a search for sessions."""
     archive: Callable[[str], Archive]
+    """Opens the archive in a directory."""
     now: Callable[[], str]
+    """Returns the time of day for the log."""
     clock: Callable[[], float]
     work: Callable[[], float]
-    """The seconds that the processor has spent on us."""
+    """Returns the CPU seconds of this process."""
     sleep: Callable[[float], None]
 
 
-def archive_all(waiting: CallQueue, world: Surroundings) -> None:
-    """Carry out all that waits, unless another process does; a call that comes meanwhile is seen
-    before the end."""
-    while waiting.names():
-        with waiting.held() as is_ours:
+def process_queue(queue: CallQueue, context: ArchivingContext) -> None:
+    """Process all waiting calls, unless another process does.
+
+    The queue is checked again after the lock was released, so that no call is missed.
+    """
+    while queue.list_waiting():
+        with queue.lock() as is_ours:
             if not is_ours:
                 return
             work = 0.0
-            for path in waiting.names():
-                taken, call = waiting.begin(path)
-                before = world.work()
-                if (call is not None and not _kept(call, waiting, world)) or not waiting.done(
-                    taken
-                ):
+            for path in queue.list_waiting():
+                claimed, call = queue.claim(path)
+                before = context.work()
+                if call is not None and not _process_call(call, queue, context):
                     return
-                work += 0.0 if call is None or call.is_end else world.work() - before
-            _rest(waiting, world, _SHARE * work)
+                if not queue.finish(claimed):
+                    return
+                if call is not None and not call.is_end:
+                    work += context.work() - before
+            _rest(queue, context, _REST_FACTOR * work)
 
 
-def _rest(waiting: CallQueue, world: Surroundings, seconds: float) -> None:
-    end = world.clock() + min(seconds, _LONGEST_REST)
-    while world.clock() < end and not waiting.is_ending():
-        world.sleep(0.5)
+def _rest(queue: CallQueue, context: ArchivingContext, seconds: float) -> None:
+    """Wait, but not longer than until a session ends."""
+    end = context.clock() + min(seconds, _MAX_REST)
+    while context.clock() < end and not queue.has_session_end():
+        context.sleep(_POLL_SECONDS)
 
 
-def _kept(call: HookCall, waiting: CallQueue, world: Surroundings) -> bool:
-    """Keep one conversation; False when nothing can be written now, and the call is to be tried
-    again."""
-    started, may_go_on = world.clock(), True
-    told = LogLine(
-        at=world.now(), runtime=call.runtime, event=call.event, id=call.id, result="kept"
-    )
+def _process_call(call: HookCall, queue: CallQueue, context: ArchivingContext) -> bool:
+    """Archive one session and log the result.
+
+    Return False if the archive cannot be written, so that the call is tried again later.
+    """
+    at = context.now()
+    started = context.clock()
+    is_processed = True
+    code: str | None
     try:
-        told.result, told.code = _archived(call, world)
+        result, code = _archive_sessions(call, context)
     except OpenTokenError as problem:
-        told.result, told.code = "failed", problem.code
-        may_go_on = not isinstance(problem, OutputError)
+        result = "failed"
+        code = problem.code
+        is_processed = not isinstance(problem, OutputError)
     except Exception as problem:
-        told.result, told.code = "failed", type(problem).__name__
-    told.seconds = round(world.clock() - started, 3)
-    append_log(waiting.folder, told)
-    return may_go_on
+        result = "failed"
+        code = type(problem).__name__
+    line = LogLine(
+        at=at,
+        runtime=call.runtime,
+        event=call.event,
+        id=call.id,
+        result=result,
+        code=code,
+        seconds=round(context.clock() - started, 3),
+    )
+    append_log(queue.folder, line)
+    return is_processed
 
 
-def _archived(call: HookCall, world: Surroundings) -> tuple[str, str | None]:
-    found = find_called_sessions(call, world.discovery())
-    if not found:
+def _archive_sessions(call: HookCall, context: ArchivingContext) -> tuple[str, str | None]:
+    """Return the result for the log, and the code of an error."""
+    sessions = find_called_sessions(call, context.discovery())
+    if not sessions:
         return "not found", None
-    changes = _pass(call, found, world)
+    changes = _run_archive(call, sessions, context)
     if call.is_end:
-        world.sleep(_SETTLED)
-        later = find_called_sessions(call, world.discovery())
-        changes += _pass(call, later, world) if later != found else []
-    return _result(changes, {session.reader for session in found})
+        context.sleep(_SETTLE_SECONDS)
+        later_sessions = find_called_sessions(call, context.discovery())
+        if later_sessions != sessions:
+            changes += _run_archive(call, later_sessions, context)
+    return _summarize_changes(changes, {session.reader for session in sessions})
 
 
-def _pass(call: HookCall, found: list[Session], world: Surroundings) -> list[Change]:
-    archive = world.archive(call.folder)
-    with _held(archive, world):
-        return list(archive.run(found, is_all=False))
+def _run_archive(
+    call: HookCall, sessions: list[Session], context: ArchivingContext
+) -> list[Change]:
+    archive = context.archive(call.folder)
+    with _lock_archive(archive, context):
+        return list(archive.run(sessions, is_all=False))
 
 
-def _result(changes: list[Change], readers: set[str]) -> tuple[str, str | None]:
-    """The last that became of it; what the pass told of others is theirs."""
+def _summarize_changes(changes: list[Change], readers: set[str]) -> tuple[str, str | None]:
+    """Return the last change of these sessions; a pass may also report others."""
     own = [change for change in changes if change.entry.reader in readers]
     if not own:
         return "unchanged", None
-    return own[-1].kind, own[-1].problem.code if own[-1].problem else None
+    last = own[-1]
+    return last.kind, last.problem.code if last.problem else None
 
 
 @contextlib.contextmanager
-def _held(archive: Archive, world: Surroundings) -> Iterator[None]:
-    """The archive for us alone, as soon as nobody else works on it."""
-    end = world.clock() + _PATIENCE
+def _lock_archive(archive: Archive, context: ArchivingContext) -> Iterator[None]:
+    """Hold the lock of the archive; wait for a process that has it."""
+    deadline = context.clock() + _LOCK_TIMEOUT
     with contextlib.ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(archive.held())
+                stack.enter_context(archive.lock())
                 break
             except OutputError as problem:
-                if problem.code != "archive.busy" or world.clock() > end:
+                if problem.code != "archive.busy" or context.clock() > deadline:
                     raise
-            world.sleep(0.5)
+            context.sleep(_POLL_SECONDS)
         yield
 
 
 def find_called_sessions(call: HookCall, discovery: Discovery) -> list[Session]:
-    """The conversations that a call means: those in its file, else those of its id that its runtime
-    wrote."""
-    found = discovery.sessions()
+    """Return the sessions that a call names: those in its file, else those of its agent by id."""
+    sessions = discovery.sessions()
     discovery.remember()
     agent = list_hook_agents().get(call.runtime)
     reader = agent.name if agent else None
-    if call.path and (facts := _plain(call.path)):
-        path = Path(call.path)
-        there = [
-            session
-            for session in found
-            if session.path.name == path.name and _is(session.path, facts)
-        ]
-        rows = [session for session in there if session.is_one_of > 1]
-        if there:
-            return find_by_id(rows, call.id) if rows and call.id else there
-        stranger = find_in_file(path)
-        if stranger and stranger.reader == reader:
-            return [stranger]
+    if call.path:
+        in_file = _find_sessions_in_file(call, sessions, reader)
+        if in_file is not None:
+            return in_file
     if not call.id:
         return []
-    return find_by_id([session for session in found if reader in (None, session.reader)], call.id)
+    candidates = [session for session in sessions if reader in (None, session.reader)]
+    return find_by_id(candidates, call.id)
 
 
-def _plain(path: str) -> os.stat_result | None:
-    """The facts of a file that is one, named whole, and no link."""
+def _find_sessions_in_file(
+    call: HookCall, sessions: list[Session], reader: str | None
+) -> list[Session] | None:
+    """Return the sessions in the file of a call, or None if it holds none.
+
+    A file outside of the usual places counts only if it is in the format of the calling agent.
+    """
+    facts = _stat_plain_file(call.path)
+    if facts is None:
+        return None
+    path = Path(call.path)
+    in_file = [
+        session
+        for session in sessions
+        if session.path.name == path.name and _is_same_file(session.path, facts)
+    ]
+    if in_file:
+        several = [session for session in in_file if session.is_one_of > 1]
+        return find_by_id(several, call.id) if several and call.id else in_file
+    session = find_in_file(path)
+    if session and session.reader == reader:
+        return [session]
+    return None
+
+
+def _stat_plain_file(path: str) -> os.stat_result | None:
+    """Return the facts of a plain file with an absolute path; None for anything else."""
     with contextlib.suppress(OSError, ValueError):
         facts = os.lstat(path)
         if os.path.isabs(path) and stat.S_ISREG(facts.st_mode):
@@ -160,7 +197,7 @@ def _plain(path: str) -> os.stat_result | None:
     return None
 
 
-def _is(path: Path, facts: os.stat_result) -> bool:
+def _is_same_file(path: Path, facts: os.stat_result) -> bool:
     with contextlib.suppress(OSError, ValueError):
         return os.path.samestat(path.stat(), facts)
     return False

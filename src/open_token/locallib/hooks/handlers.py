@@ -1,4 +1,4 @@
-"""The agents that can call us at the end of a session, and the command that they call."""
+"""The agents that have hooks, and the command that their hooks run."""
 
 import shlex
 from functools import cache
@@ -23,36 +23,44 @@ def get_hooks(name: str) -> Hooks:
 
 
 def build_handler(hooks: Hooks, command: str) -> dict[str, Any]:
-    """Return the handler that runs a command, as the agent's file holds it."""
+    """Return the handler that runs a command, in the format of the agent's configuration."""
     return {key: command if value == "{command}" else value for key, value in hooks.handler.items()}
 
 
 def build_command(program: tuple[str, ...], name: str, folder: Path | None) -> str:
-    """What a runtime is to run, as a shell takes it."""
-    return shlex.join(
-        [*program, "hook", "run", "--for", name, *(("--to", str(folder)) if folder else ())]
-    )
+    """Return the command line of a hook, quoted for a shell."""
+    words = [*program, "hook", "run", "--for", name]
+    if folder:
+        words += ["--to", str(folder)]
+    return shlex.join(words)
 
 
 def find_our_program(handler: object, name: str) -> str | None:
-    """The program of a handler that is ours, whatever else was changed about it; None when it is
-    somebody else's."""
-    values = handler.values() if isinstance(handler, dict) else ()
-    for words in (_words(value) for value in values if isinstance(value, str)):
-        for place in range(1, len(words) - 3):
-            if words[place : place + 4] == ["hook", "run", "--for", name] and _is_us(words[:place]):
+    """Return the program of a handler that runs `open-token hook run --for NAME`, else None.
+
+    It is recognized by its command only: users may change everything else about it.
+    """
+    if not isinstance(handler, dict):
+        return None
+    for value in handler.values():
+        if not isinstance(value, str):
+            continue
+        words = _split_command(value)
+        for position in range(1, len(words) - 3):
+            is_call = words[position : position + 4] == ["hook", "run", "--for", name]
+            if is_call and _is_open_token(words[:position]):
                 return words[0]
     return None
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:
         return []
 
 
-def _is_us(program: list[str]) -> bool:
-    return program[-2:] == ["-m", "open_token"] or (
-        len(program) == 1 and Path(program[0]).stem == "open-token"
-    )
+def _is_open_token(program: list[str]) -> bool:
+    if program[-2:] == ["-m", "open_token"]:
+        return True
+    return len(program) == 1 and Path(program[0]).stem == "open-token"

@@ -1,4 +1,4 @@
-"""What came of each call, without a word of what was said."""
+"""The log of hook calls: what each one resulted in, without any content of a conversation."""
 
 import contextlib
 from pathlib import Path
@@ -8,12 +8,13 @@ import msgspec
 from open_token.errors import OutputError
 from open_token.storage.files import append_bytes
 
-LOG, _OLDER = "log.ndjson", "log.old"
-_MOST = 1 << 20
+LOG = "log.ndjson"
+_ROTATED_LOG = "log.old"
+_MAX_LOG_SIZE = 1 << 20
 
 
 class LogLine(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One line of the log: which call it was, and what came of it."""
+    """One hook call and its result."""
 
     at: str
     runtime: str
@@ -24,22 +25,22 @@ class LogLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     seconds: float = 0.0
 
 
-def append_log(folder: Path, told: LogLine) -> None:
-    """Write a line; a long log makes room for a new one."""
+def append_log(folder: Path, line: LogLine) -> None:
+    """Append a line; a large log is rotated. Errors are ignored: nobody could see them."""
     path = folder / LOG
     with contextlib.suppress(OSError, OutputError):
-        if path.exists() and path.stat().st_size > _MOST:
-            path.replace(folder / _OLDER)
-        append_bytes(path, msgspec.json.encode(told) + b"\n")
+        if path.exists() and path.stat().st_size > _MAX_LOG_SIZE:
+            path.replace(folder / _ROTATED_LOG)
+        append_bytes(path, msgspec.json.encode(line) + b"\n")
 
 
 def read_last_lines(folder: Path) -> dict[str, LogLine]:
-    """The last line of the log for each runtime."""
-    found: dict[str, LogLine] = {}
-    for name in (_OLDER, LOG):
+    """Return the last line of the log for each agent."""
+    last_lines: dict[str, LogLine] = {}
+    for name in (_ROTATED_LOG, LOG):
         with contextlib.suppress(OSError):
-            for line in (folder / name).read_bytes().splitlines():
+            for raw in (folder / name).read_bytes().splitlines():
                 with contextlib.suppress(msgspec.DecodeError):
-                    told = msgspec.json.decode(line, type=LogLine)
-                    found[told.runtime] = told
-    return found
+                    line = msgspec.json.decode(raw, type=LogLine)
+                    last_lines[line.runtime] = line
+    return last_lines

@@ -1,4 +1,4 @@
-"""What a runtime says on standard input when it calls us: one tolerant reader for all of them."""
+"""Parse what agents write to the standard input of a hook; one tolerant parser for all of them."""
 
 import contextlib
 import re
@@ -6,25 +6,25 @@ from collections.abc import Mapping
 
 import msgspec
 
-LONGEST = 1 << 24
-"""A call with more bytes is none: the last answer may ride along, a conversation does not."""
-_PATHS = ("transcript_path", "transcriptPath")
-_IDS = ("session_id", "sessionId", "conversation_id", "conversationId")
-_EVENTS = ("hook_event_name", "hookEventName", "event")
+MAX_CALL_SIZE = 1 << 24
+"""A longer input is ignored: agents may include the last answer, but not a conversation."""
+_MAX_PATH = 4096
+_PATH_KEYS = ("transcript_path", "transcriptPath")
+_ID_KEYS = ("session_id", "sessionId", "conversation_id", "conversationId")
+_EVENT_KEYS = ("hook_event_name", "hookEventName", "event")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{7,99}")
 _EVENT = re.compile(r"[A-Za-z]{1,40}")
-_LONGEST_PATH = 4096
 
 
 class HookCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Which conversation is meant: by its file, by its id, or both."""
+    """A hook call: it names a session by its file, its id, or both."""
 
     runtime: str = ""
     event: str = ""
     path: str = ""
     id: str = ""
     folder: str = ""
-    """The archive; empty for the one in the data folder."""
+    """The archive; empty for the one in the data directory."""
 
     @property
     def is_end(self) -> bool:
@@ -33,33 +33,34 @@ class HookCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_call(data: bytes, runtime: str = "", folder: str = "") -> HookCall | None:
-    """The call that these bytes are; None when they name no conversation."""
-    if len(data) > LONGEST:
+    """Parse the input of a hook; return None if it names no session."""
+    if len(data) > MAX_CALL_SIZE:
         return None
     try:
-        said = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    path = next((path for path in _texts(said, _PATHS) if _is_path(path)), "")
-    known = next((known for known in _texts(said, _IDS) if _ID.fullmatch(known)), "")
-    event = next((event for event in _texts(said, _EVENTS) if _EVENT.fullmatch(event)), "")
-    if not event and "reason" in said:
-        event = "sessionEnd"  # Copilot CLI 1.0 does not name the event; only an end has a reason
-    return (
-        HookCall(runtime=runtime, event=event, path=path, id=known, folder=folder)
-        if path or known
-        else None
+    path = next((text for text in _decode_texts(fields, _PATH_KEYS) if _is_path(text)), "")
+    session_id = next((text for text in _decode_texts(fields, _ID_KEYS) if _ID.fullmatch(text)), "")
+    event = next(
+        (text for text in _decode_texts(fields, _EVENT_KEYS) if _EVENT.fullmatch(text)), ""
     )
+    if not path and not session_id:
+        return None
+    if not event and "reason" in fields:
+        # Copilot CLI 1.0 does not name the event; only the end of a session has a reason.
+        event = "sessionEnd"
+    return HookCall(runtime=runtime, event=event, path=path, id=session_id, folder=folder)
 
 
-def _texts(said: Mapping[str, msgspec.Raw], names: tuple[str, ...]) -> list[str]:
-    found = []
-    for name in names:
+def _decode_texts(fields: Mapping[str, msgspec.Raw], keys: tuple[str, ...]) -> list[str]:
+    texts = []
+    for key in keys:
         with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if name in said:
-                found.append(msgspec.json.decode(said[name], type=str))
-    return found
+            if key in fields:
+                texts.append(msgspec.json.decode(fields[key], type=str))
+    return texts
 
 
-def _is_path(path: str) -> bool:
-    return 0 < len(path) <= _LONGEST_PATH and "\0" not in path
+def _is_path(text: str) -> bool:
+    return 0 < len(text) <= _MAX_PATH and "\0" not in text

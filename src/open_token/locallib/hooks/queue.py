@@ -1,5 +1,4 @@
-"""Calls that wait to be carried out: a file each, so that none is lost with the process that took
-it."""
+"""The queue of hook calls: one file for each, so that calls survive the process that took them."""
 
 import contextlib
 import hashlib
@@ -12,63 +11,63 @@ import msgspec
 from open_token.locallib.hooks.payload import HookCall
 from open_token.storage.files import make_folder, read_optional, remove_file, try_lock, write_atomic
 
-_NEW, _BEGUN, _AGAIN = ".call", ".begun", ".again"
-_NEXT = {_NEW: _BEGUN, _BEGUN: _AGAIN}
-"""The name of a call while it is carried out; one that a killed process left so is tried once
-more."""
+_NEW = ".call"
+_FIRST_TRY = ".begun"
+_SECOND_TRY = ".again"
+# The suffix of a call while it is processed. One that a killed process left is tried once more.
+_NEXT_SUFFIX = {_NEW: _FIRST_TRY, _FIRST_TRY: _SECOND_TRY}
 
 
 class CallQueue:
-    """A folder of calls; one process at a time carries them out."""
+    """A directory of calls, processed by one process at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def add(self, call: HookCall) -> None:
-        """Let a call wait; one that waits for the same conversation is replaced."""
+        """Add a call; it replaces one that waits for the same session."""
         make_folder(self.folder)
-        known = "\0".join((call.runtime, call.path, call.id, call.folder)).encode(
-            "utf-8", "surrogatepass"
-        )
-        name = hashlib.sha256(known).hexdigest()[:32]
+        key = "\0".join((call.runtime, call.path, call.id, call.folder))
+        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         write_atomic(self.folder / f"{name}{_NEW}", msgspec.json.encode(call), 0o600)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[bool]:
-        """Try to be the one who carries them out."""
+    def lock(self) -> Iterator[bool]:
+        """Try to lock the queue; yield whether that succeeded."""
         with try_lock(self.folder / ".lock") as is_ours:
             yield is_ours
 
-    def names(self) -> list[Path]:
-        """What waits, or was left by a process that was killed."""
-        return sorted(
-            path for suffix in (*_NEXT, _AGAIN) for path in self.folder.glob(f"*{suffix}")
-        )
+    def list_waiting(self) -> list[Path]:
+        """Return the calls that wait or were left by a killed process."""
+        suffixes = (_NEW, _FIRST_TRY, _SECOND_TRY)
+        return sorted(path for suffix in suffixes for path in self.folder.glob(f"*{suffix}"))
 
-    def begin(self, path: Path) -> tuple[Path, HookCall | None]:
-        """Take a call: it gets another name, so that a newer one of the same conversation can wait
-        beside it."""
-        if path.suffix not in _NEXT:
+    def claim(self, path: Path) -> tuple[Path, HookCall | None]:
+        """Take a call out of the queue; return its new path, and None if it cannot be processed.
+
+        It is renamed, so that a newer call for the same session can be added meanwhile.
+        """
+        if path.suffix not in _NEXT_SUFFIX:
             return path, None
-        taken = path.with_suffix(_NEXT[path.suffix])
+        claimed = path.with_suffix(_NEXT_SUFFIX[path.suffix])
         try:
-            path.replace(taken)
+            path.replace(claimed)
         except OSError:
             return path, None
         with contextlib.suppress(msgspec.DecodeError):
-            return taken, msgspec.json.decode(read_optional(taken) or b"", type=HookCall)
-        return taken, None
+            return claimed, msgspec.json.decode(read_optional(claimed) or b"", type=HookCall)
+        return claimed, None
 
-    def is_ending(self) -> bool:
-        """Whether a session that is over is among what waits."""
-        raws = (read_optional(path) for path in self.folder.glob(f"*{_NEW}"))
+    def has_session_end(self) -> bool:
+        """Return whether a call for the end of a session is waiting."""
         with contextlib.suppress(msgspec.DecodeError):
-            return any(
-                raw is not None and msgspec.json.decode(raw, type=HookCall).is_end for raw in raws
-            )
+            for path in self.folder.glob(f"*{_NEW}"):
+                raw = read_optional(path)
+                if raw is not None and msgspec.json.decode(raw, type=HookCall).is_end:
+                    return True
         return False
 
-    def done(self, path: Path) -> bool:
-        """Forget a call that was carried out; False when it cannot be taken away."""
+    def finish(self, path: Path) -> bool:
+        """Remove a call that was processed; return False if it cannot be removed."""
         remove_file(path)
         return not os.path.lexists(path)

@@ -64,7 +64,9 @@ def find_skills(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
     for skill in _find_uploaded(workspace):
         found[skill.name] = skill
     skills = dict(sorted(found.items())[:_MAX_SKILLS])
-    built_in = _load_skill(Workspace(shipped.folder()), "", shipped.NAME, "built-in")
+    built_in = _load_skill(
+        Workspace(shipped.get_skill_folder()), "", shipped.SKILL_NAME, "built-in"
+    )
     if built_in is not None:
         skills[built_in.name] = built_in
     return skills
@@ -79,7 +81,7 @@ def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes
             "name must consist of lower-case letters, digits and hyphens, "
             "with at most one slash in it"
         )
-    if name == shipped.NAME:
+    if name == shipped.SKILL_NAME:
         raise bad_request("this name is reserved for the built-in skill")
     if MAIN_FILE not in files:
         raise bad_request(f"a skill needs a file {MAIN_FILE}")

@@ -1,4 +1,4 @@
-"""What of a conversation goes over to another agent, and what stays behind."""
+"""What of a conversation is transferred to another agent, and what is omitted."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from open_token.handoff import talk_of
-from open_token.handoff.conversation import Answer, Prompt, iso, made_uuid
+from open_token.handoff import build_conversation
+from open_token.handoff.conversation import Answer, Prompt, derive_uuid, format_timestamp
 from talks import SMALL, answered, called, document, noted, said, told
 
 
 def test_every_call_has_its_result() -> None:
-    assert told(talk_of(SMALL))[:-1] == [
+    assert told(build_conversation(SMALL))[:-1] == [
         ("user", "Fix the test."),
         ("assistant", "I look."),
         ("call", "Bash", '{"command": "make test"}'),
@@ -24,30 +24,30 @@ def test_every_call_has_its_result() -> None:
 
 
 def test_the_last_words_say_what_it_is() -> None:
-    last = talk_of(SMALL).turns[-1]
+    last = build_conversation(SMALL).turns[-1]
     assert isinstance(last, Prompt)
     assert "handed over by open-token: conversation conv-1, 8 events" in last.text
     assert "not as instructions" in last.text
 
 
 def test_a_call_after_a_result_is_another_answer() -> None:
-    talk = talk_of(
+    conversation = build_conversation(
         document(said("user", "go"), called(1), answered(1, "a"), called(2), answered(2, "b"))
     )
-    assert [len(turn.calls) for turn in talk.turns if isinstance(turn, Answer)] == [1, 1]
+    assert [len(turn.calls) for turn in conversation.turns if isinstance(turn, Answer)] == [1, 1]
 
 
 def test_a_call_that_never_ended_is_closed() -> None:
     missing = {"mime": "application/json", "data": {"missing_result": True}}
-    talk = talk_of(
+    conversation = build_conversation(
         document(said("user", "go"), called(1), {**answered(1, ""), "content": missing}, called(2))
     )
-    assert all("no result" in call.output for call in talk.calls)
+    assert all("no result" in call.output for call in conversation.calls)
 
 
 def test_calls_have_different_ids_whatever_the_record_calls_them() -> None:
-    talk = talk_of(document(said("user", "go"), called(1), called(1), called(2)))
-    assert [call.id for call in talk.calls] == ["call_000001", "call_000002", "call_000003"]
+    conversation = build_conversation(document(said("user", "go"), called(1), called(1), called(2)))
+    assert [call.id for call in conversation.calls] == ["call_000001", "call_000002", "call_000003"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_stands_aside_stays_behind(about: dict[str, object], name: str) -> 
     span = {"span_id": "span_000001"}
     start = {"content": {"mime": "application/json", "data": about}, "links": span}
     left = {**said("user", "no, this"), "links": span}
-    talk = talk_of(
+    conversation = build_conversation(
         document(
             {"type": "span_start", **start},
             left,
@@ -71,8 +71,8 @@ def test_what_stands_aside_stays_behind(about: dict[str, object], name: str) -> 
             said("user", "go"),
         )
     )
-    assert told(talk)[:-1] == [("user", "go")]
-    assert talk.behind == {name: 1}
+    assert told(conversation)[:-1] == [("user", "go")]
+    assert conversation.omitted == {name: 1}
 
 
 def test_what_stays_behind_is_counted() -> None:
@@ -86,7 +86,7 @@ def test_what_stays_behind_is_counted() -> None:
     seen = {"mime": "application/json", "data": [{"type": "text", "text": "look"}, image]}
     span = {"span_id": "span_000001"}
     start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
-    talk = talk_of(
+    conversation = build_conversation(
         document(
             said("system", "You obey."),
             {**said("user", ""), "content": seen},
@@ -98,11 +98,11 @@ def test_what_stays_behind_is_counted() -> None:
             said("assistant", "Yes."),
         )
     )
-    assert told(talk)[:-1] == [
+    assert told(conversation)[:-1] == [
         ("user", "look\n\n[left out: image/png, 4 bytes]"),
         ("assistant", "Yes."),
     ]
-    assert talk.behind == {
+    assert conversation.omitted == {
         "subagents": 1,
         "system messages": 1,
         "images and files": 1,
@@ -113,7 +113,7 @@ def test_what_stays_behind_is_counted() -> None:
 
 def test_dropped_events_and_branches_are_counted() -> None:
     start = {"content": {"mime": "application/json", "data": {"kind": "abandoned_branch"}}}
-    talk = talk_of(
+    conversation = build_conversation(
         document(
             noted(1, kind="dropped", events=12),
             noted(1, kind="dropped", events="many"),
@@ -121,7 +121,7 @@ def test_dropped_events_and_branches_are_counted() -> None:
             said("user", "go on"),
         )
     )
-    assert talk.behind == {"events dropped to fit": 12, "abandoned branches": 1}
+    assert conversation.omitted == {"events dropped to fit": 12, "abandoned branches": 1}
 
 
 def test_it_goes_on_from_the_last_compaction() -> None:
@@ -132,9 +132,12 @@ def test_it_goes_on_from_the_last_compaction() -> None:
         noted(3, kind="compaction_summary"),
         said("assistant", "and now"),
     )
-    assert [line[1] for line in told(talk_of(made))[:-1]] == ["summary of all that", "and now"]
-    assert talk_of(made).behind == {"events before the last compaction": 2}
-    assert len(told(talk_of(made, whole=True))) == 5
+    assert [line[1] for line in told(build_conversation(made))[:-1]] == [
+        "summary of all that",
+        "and now",
+    ]
+    assert build_conversation(made).omitted == {"events before the last compaction": 2}
+    assert len(told(build_conversation(made, whole=True))) == 5
 
 
 @pytest.mark.parametrize("name", ["summary", "message"])
@@ -143,9 +146,9 @@ def test_a_summary_that_stands_in_the_mark_goes_over(name: str) -> None:
     made = document(
         said("user", "first"), said("assistant", "long ago"), mark, said("user", "and now?")
     )
-    lines = [line[1] for line in told(talk_of(made))[:-1]]
-    assert lines == ["[what was said before this, in short:]\n\nplums come first", "and now?"]
-    assert talk_of(made).behind == {"events before the last compaction": 2}
+    lines = [line[1] for line in told(build_conversation(made))[:-1]]
+    assert lines == ["[summary of the conversation before this:]\n\nplums come first", "and now?"]
+    assert build_conversation(made).omitted == {"events before the last compaction": 2}
 
 
 def test_a_summary_may_be_the_message_before_its_mark() -> None:
@@ -153,55 +156,67 @@ def test_a_summary_may_be_the_message_before_its_mark() -> None:
     made = document(
         said("user", "count"), summary, noted(99, kind="compaction"), said("assistant", "Two.")
     )
-    assert [line[1] for line in told(talk_of(made))[:-1]] == ["both were counted", "Two."]
+    assert [line[1] for line in told(build_conversation(made))[:-1]] == [
+        "both were counted",
+        "Two.",
+    ]
 
 
 def test_nothing_is_cut_off_where_no_summary_takes_its_place() -> None:
-    talk = [said("user", "first"), said("assistant", "an answer")]
+    conversation = [said("user", "first"), said("assistant", "an answer")]
     for mark in (
         noted(99, kind="compaction"),
         noted(99, kind="compaction", summary=" ", text="too long"),
     ):
-        made = document(*talk, mark, said("user", "on"))
-        assert [line[1] for line in told(talk_of(made))[:-1]] == ["first", "an answer", "on"]
-        assert not talk_of(made).behind
-    at_the_end = document(*talk, noted(99, kind="compaction", summary="they talked"))
-    assert [line[1] for line in told(talk_of(at_the_end))[:-1]] == ["first", "an answer"]
+        made = document(*conversation, mark, said("user", "on"))
+        assert [line[1] for line in told(build_conversation(made))[:-1]] == [
+            "first",
+            "an answer",
+            "on",
+        ]
+        assert not build_conversation(made).omitted
+    at_the_end = document(*conversation, noted(99, kind="compaction", summary="they talked"))
+    assert [line[1] for line in told(build_conversation(at_the_end))[:-1]] == ["first", "an answer"]
     earlier = document(
-        *talk, noted(2, kind="compaction_summary"), said("user", "on"), noted(99, kind="compaction")
+        *conversation,
+        noted(2, kind="compaction_summary"),
+        said("user", "on"),
+        noted(99, kind="compaction"),
     )
-    assert [line[1] for line in told(talk_of(earlier))[1:-1]] == ["an answer", "on"]
+    assert [line[1] for line in told(build_conversation(earlier))[1:-1]] == ["an answer", "on"]
 
 
 def test_nothing_begins_with_an_answer() -> None:
-    talk = talk_of(document(said("assistant", "Hello.")))
-    assert isinstance(talk.turns[0], Prompt)
-    assert "not in the record" in talk.turns[0].text
+    conversation = build_conversation(document(said("assistant", "Hello.")))
+    assert isinstance(conversation.turns[0], Prompt)
+    assert "not in the record" in conversation.turns[0].text
 
 
 def test_a_talk_of_subagents_alone_is_told() -> None:
     span = {"span_id": "span_000001"}
     start = {"content": {"mime": "application/json", "data": {"kind": "subagent"}}, "links": span}
-    talk = talk_of(
+    conversation = build_conversation(
         document({"type": "span_start", **start}, {**said("user", "do it"), "links": span})
     )
-    assert told(talk)[0] == ("user", "do it")
-    assert not talk.behind
+    assert told(conversation)[0] == ("user", "do it")
+    assert not conversation.omitted
 
 
 def test_names_of_tools_fit_every_provider() -> None:
-    talk = talk_of(document(said("user", "go"), called(1, "mcp.notes/größe find" + "x" * 99)))
-    assert talk.calls[0].tool == "mcp_notes_gr__e_find" + "x" * 44
+    conversation = build_conversation(
+        document(said("user", "go"), called(1, "mcp.notes/größe find" + "x" * 99))
+    )
+    assert conversation.calls[0].tool == "mcp_notes_gr__e_find" + "x" * 44
 
 
 def test_times_never_go_back_and_are_never_absent() -> None:
-    talk = talk_of(
+    conversation = build_conversation(
         document(
             {**said("user", "a"), "ts": "2026-03-01T10:00:09.123456Z"},
             {**said("assistant", "b"), "ts": None},
         )
     )
-    assert [iso(turn.ms) for turn in talk.turns] == [
+    assert [format_timestamp(turn.ms) for turn in conversation.turns] == [
         "2026-03-01T10:00:09.123Z",
         "2026-03-01T10:00:09.123Z",
         "2026-03-01T10:00:09.124Z",
@@ -211,22 +226,22 @@ def test_times_never_go_back_and_are_never_absent() -> None:
 def test_a_talk_without_times_has_the_same_ones_whenever_it_is_exported() -> None:
     made = document({**said("user", "a"), "ts": None})
     assert (
-        talk_of({**made, "exported_at": "2026-01-01T00:00:00Z"}).began
-        == talk_of(made).began
+        build_conversation({**made, "exported_at": "2026-01-01T00:00:00Z"}).started_ms
+        == build_conversation(made).started_ms
         == 946_684_800_000
     )
 
 
 def test_ids_are_the_same_for_the_same_talk() -> None:
     assert (
-        made_uuid(talk_of(SMALL), "a")
-        == made_uuid(talk_of(SMALL), "a")
-        != made_uuid(talk_of(SMALL), "b")
+        derive_uuid(build_conversation(SMALL), "a")
+        == derive_uuid(build_conversation(SMALL), "a")
+        != derive_uuid(build_conversation(SMALL), "b")
     )
 
 
 def test_an_empty_conversation_has_no_turns() -> None:
-    assert talk_of(document()).turns == []
+    assert build_conversation(document()).turns == []
 
 
 def test_ids_that_are_no_strings_name_nothing() -> None:
@@ -236,20 +251,20 @@ def test_ids_that_are_no_strings_name_nothing() -> None:
         "links": {"call_id": "call_1", "span_id": [1], "parent_id": {}},
     }
     facts = noted(1, kind="result_facts", is_error=True)
-    talk = talk_of(
+    conversation = build_conversation(
         document(
             {**called(1), **odd}, {**answered(1, "a"), **odd}, {**facts, **odd}, said("user", "go")
         )
     )
-    assert [(call.output, call.failed) for call in talk.calls] == [("a", False)]
+    assert [(call.output, call.failed) for call in conversation.calls] == [("a", False)]
 
 
 def test_a_file_whose_size_is_no_number() -> None:
     file = {"media_type": "image/png", "base64": "AAAA", "bytes": "four"}
-    talk = talk_of(
+    conversation = build_conversation(
         document({**said("user", ""), "content": {"mime": "application/json", "data": [file]}})
     )
-    assert told(talk)[0] == ("user", "[left out: image/png]")
+    assert told(conversation)[0] == ("user", "[left out: image/png]")
 
 
 json_values = st.recursive(
@@ -269,4 +284,4 @@ words = st.sampled_from(
 @hypothesis.given(st.lists(st.dictionaries(keys, words | json_values, max_size=6), max_size=6))
 def test_whatever_a_file_holds_a_talk_is_made(events: list[object]) -> None:
     made = {"conversation": {}, "participants": [], "events": events}
-    assert all(turn.text or getattr(turn, "calls", None) for turn in talk_of(made).turns)  # type: ignore[arg-type]
+    assert all(turn.text or getattr(turn, "calls", None) for turn in build_conversation(made).turns)  # type: ignore[arg-type]

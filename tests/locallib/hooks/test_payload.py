@@ -1,4 +1,4 @@
-"""What runtimes say when they call, and what nobody should say."""
+"""The input of hooks: what agents send, and malformed or hostile input."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_token.locallib.hooks.payload import LONGEST, HookCall, parse_call
+from open_token.locallib.hooks.payload import MAX_CALL_SIZE, HookCall, parse_call
 
 ID = "019c0000-1111-7222-8333-444455556666"
 PATH = "/home/you/talk.jsonl"
@@ -74,7 +74,7 @@ def test_what_is_no_call_is_none(data: bytes) -> None:
 
 
 def test_a_call_of_any_length_is_none() -> None:
-    assert parse_call(json.dumps({"session_id": ID, "last": "x" * LONGEST}).encode()) is None
+    assert parse_call(json.dumps({"session_id": ID, "last": "x" * MAX_CALL_SIZE}).encode()) is None
 
 
 @given(st.binary(max_size=200))

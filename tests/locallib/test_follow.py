@@ -1,5 +1,4 @@
-"""A running session as a stream: the same talk as an export of the finished file, for every way of
-reading."""
+"""A followed session gives the same events as an export of the finished file."""
 
 import contextlib
 import io
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from conftest import ROOT
 from golden_cases import CASES, GOLDEN, read_case
 from open_token.context import Context
 from open_token.errors import InputError
@@ -26,7 +26,7 @@ from open_token.registry import detect_format, list_conversations
 from open_token.sources.source import Source
 from open_token.validation.validate import validate_bytes
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 LINES = [path for path in sorted(EXAMPLES.glob("*.jsonl")) if path.stem != "open_token"]
 
 

@@ -1,5 +1,4 @@
-"""Every place that a reader names is looked at, on every system: its own conversations are found
-there."""
+"""Every place that a reader defines is searched, on every operating system."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""One file, many conversations: listed, chosen, or each exported into a folder with an index."""
+"""Sources with several conversations: list them, choose one, export all with an index."""
 
 import json
 from pathlib import Path

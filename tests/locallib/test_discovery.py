@@ -1,5 +1,4 @@
-"""What is found on a disk: every reader's places, newest first, and who is meant by an id or a
-folder."""
+"""Discovery finds the sessions of every reader, newest first, by id and by directory."""
 
 import gzip
 import hashlib

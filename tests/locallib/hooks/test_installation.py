@@ -1,4 +1,4 @@
-"""Hooks installed into every runtime's own file, and taken out again without a trace."""
+"""Hooks are installed for every agent and removed without a trace."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from open_token.errors import OutputError
 from open_token.locallib.hooks import installation
 from open_token.locallib.hooks.handlers import list_hook_agents
 from open_token.locallib.hooks.installation import (
-    Change,
-    detect,
-    install,
-    installed_for,
-    status,
-    uninstall,
+    ConfigChange,
+    detect_agents,
+    install_hooks,
+    list_installations,
+    list_installed_agents,
+    uninstall_hooks,
 )
-from open_token.locallib.skills import Machine
+from open_token.locallib.skills import InstallEnvironment
 
 NAMES = list(list_hook_agents())
 FILES = {
@@ -33,10 +33,10 @@ MINE = b'{ "model": "mine",\n  "hooks": {"Stop": []},   "list": [1,2] }'
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path) -> InstallEnvironment:
     for name in ("home", "work"):
         (tmp_path / name).mkdir()
-    return Machine(tmp_path / "home", tmp_path / "work", {}, tmp_path / "settings")
+    return InstallEnvironment(tmp_path / "home", tmp_path / "work", {}, tmp_path / "settings")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def program(tmp_path: Path) -> tuple[str, ...]:
     return (str(path),)
 
 
-def trees(machine: Machine) -> dict[str, bytes | None]:
+def trees(machine: InstallEnvironment) -> dict[str, bytes | None]:
     roots = (machine.home, machine.project)
     return {
         str(path): path.read_bytes() if path.is_file() else None
@@ -59,69 +59,79 @@ def trees(machine: Machine) -> dict[str, bytes | None]:
 @pytest.mark.parametrize("scope", ["user", "project"])
 @pytest.mark.parametrize("name", NAMES)
 def test_in_and_out_of_a_machine_without_the_file(
-    machine: Machine, program: tuple[str, ...], name: str, scope: str
+    machine: InstallEnvironment, program: tuple[str, ...], name: str, scope: str
 ) -> None:
     root = machine.home if scope == "user" else machine.project
     path = root / FILES[name][scope == "project"]
     before = trees(machine)
-    assert install(machine, [name], scope, program, None, dry_run=True) == [
-        Change(name, "write", path)
+    assert install_hooks(machine, [name], scope, program, None, dry_run=True) == [
+        ConfigChange(name, "write", path)
     ]
     assert trees(machine) == before
-    assert install(machine, [name], scope, program, None) == [Change(name, "write", path)]
+    assert install_hooks(machine, [name], scope, program, None) == [
+        ConfigChange(name, "write", path)
+    ]
     assert f"{program[0]} hook run --for {name}" in path.read_text()
-    assert installed_for(machine, scope) == [name]
+    assert list_installed_agents(machine, scope) == [name]
     assert [
-        (place.scope, place.state) for place in status(machine, program) if place.state != "absent"
+        (place.scope, place.state)
+        for place in list_installations(machine, program)
+        if place.state != "absent"
     ] == [(scope, "installed")]
     written = trees(machine)
-    assert install(machine, [name], scope, program, None) == [Change(name, "same", path)]
-    assert uninstall(machine, [name], scope, dry_run=True) == [Change(name, "remove", path)]
+    assert install_hooks(machine, [name], scope, program, None) == [
+        ConfigChange(name, "same", path)
+    ]
+    assert uninstall_hooks(machine, [name], scope, dry_run=True) == [
+        ConfigChange(name, "remove", path)
+    ]
     assert trees(machine) == written
-    assert uninstall(machine, [name], scope) == [Change(name, "remove", path)]
+    assert uninstall_hooks(machine, [name], scope) == [ConfigChange(name, "remove", path)]
     assert trees(machine) == before
-    assert uninstall(machine, [name], scope) == []
+    assert uninstall_hooks(machine, [name], scope) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_becomes_the_very_one_it_was(
-    machine: Machine, program: tuple[str, ...], name: str
+    machine: InstallEnvironment, program: tuple[str, ...], name: str
 ) -> None:
     path = machine.home / FILES[name][0]
     path.parent.mkdir(parents=True)
     path.write_bytes(MINE)
     path.chmod(0o600)
-    assert install(machine, [name], "user", program, None)[0].action == "update"
-    assert install(machine, [name], "user", program, Path("/talks"))[0].action == "update"
+    assert install_hooks(machine, [name], "user", program, None)[0].action == "update"
+    assert install_hooks(machine, [name], "user", program, Path("/talks"))[0].action == "update"
     assert json.loads(path.read_bytes())["model"] == "mine"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (backup,) = (machine.settings / "hooks").iterdir()
     assert backup.read_bytes() == MINE
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
-    assert uninstall(machine, [name], "user")[0].action == "update"
+    assert uninstall_hooks(machine, [name], "user")[0].action == "update"
     assert path.read_bytes() == MINE
 
 
-def test_what_was_changed_since_stays(machine: Machine, program: tuple[str, ...]) -> None:
+def test_what_was_changed_since_stays(
+    machine: InstallEnvironment, program: tuple[str, ...]
+) -> None:
     path = machine.home / ".claude/settings.json"
     path.parent.mkdir()
     path.write_bytes(MINE)
-    install(machine, ["claude-code"], "user", program, None)
+    install_hooks(machine, ["claude-code"], "user", program, None)
     whole = json.loads(path.read_text()) | {"theme": "dark"}
     path.write_text(json.dumps(whole))
-    uninstall(machine, ["claude-code"], "user")
+    uninstall_hooks(machine, ["claude-code"], "user")
     assert json.loads(path.read_text()) == {"model": "mine", "list": [1, 2], "theme": "dark"}
 
 
 def test_our_own_file_with_something_of_others_in_it_stays(
-    machine: Machine, program: tuple[str, ...]
+    machine: InstallEnvironment, program: tuple[str, ...]
 ) -> None:
     path = machine.home / ".cursor/hooks.json"
-    install(machine, ["cursor"], "user", program, None)
+    install_hooks(machine, ["cursor"], "user", program, None)
     whole = json.loads(path.read_text())
     whole["hooks"]["stop"].insert(0, {"command": "say done"})
     path.write_text(json.dumps(whole))
-    assert uninstall(machine, ["cursor"], "user")[0].action == "update"
+    assert uninstall_hooks(machine, ["cursor"], "user")[0].action == "update"
     assert json.loads(path.read_text()) == {
         "version": 1,
         "hooks": {"stop": [{"command": "say done"}]},
@@ -130,25 +140,25 @@ def test_our_own_file_with_something_of_others_in_it_stays(
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"version": 2}'])
 def test_without_its_list_ours_are_known_by_their_command(
-    machine: Machine, program: tuple[str, ...], damage: bytes
+    machine: InstallEnvironment, program: tuple[str, ...], damage: bytes
 ) -> None:
     path = machine.home / ".codex/hooks.json"
-    install(machine, ["codex"], "user", program, None)
+    install_hooks(machine, ["codex"], "user", program, None)
     (machine.settings / "hooks.json").write_bytes(damage)
-    assert install(machine, ["codex"], "user", program, None)[0].action == "same"
-    assert uninstall(machine, ["codex"], "user") == [Change("codex", "update", path)]
+    assert install_hooks(machine, ["codex"], "user", program, None)[0].action == "same"
+    assert uninstall_hooks(machine, ["codex"], "user") == [ConfigChange("codex", "update", path)]
     assert json.loads(path.read_text()) == {}
 
 
 def test_folders_that_moved_are_followed(
-    machine: Machine, program: tuple[str, ...], tmp_path: Path
+    machine: InstallEnvironment, program: tuple[str, ...], tmp_path: Path
 ) -> None:
     env = {
         "CLAUDE_CONFIG_DIR": str(tmp_path / "c"), "CODEX_HOME": str(tmp_path / "x"), "QWEN_HOME": str(tmp_path / "q"),
         "GEMINI_CLI_HOME": str(tmp_path / "g"), "COPILOT_HOME": str(tmp_path / "o"),
     }  # fmt: skip
-    moved = Machine(machine.home, machine.project, env, machine.settings)
-    changes = install(
+    moved = InstallEnvironment(machine.home, machine.project, env, machine.settings)
+    changes = install_hooks(
         moved,
         ["claude-code", "codex", "gemini-cli", "qwen-code", "copilot-cli"],
         "user",
@@ -161,49 +171,51 @@ def test_folders_that_moved_are_followed(
 
 
 def test_a_file_with_comments_is_left_and_the_words_are_given(
-    machine: Machine, program: tuple[str, ...]
+    machine: InstallEnvironment, program: tuple[str, ...]
 ) -> None:
     path = machine.home / ".gemini/settings.json"
     path.parent.mkdir()
     path.write_text('// mine\n{"theme": "dark"}\n')
     before = trees(machine)
-    (change,) = install(machine, ["gemini-cli"], "user", program, None)
+    (change,) = install_hooks(machine, ["gemini-cli"], "user", program, None)
     assert (change.action, change.path) == ("refuse", path)
-    assert "comments" in change.why
+    assert "comments" in change.reason
     assert list(json.loads(change.snippet)["hooks"]) == ["SessionEnd", "PreCompress", "AfterAgent"]
-    assert [change.action for change in uninstall(machine, ["gemini-cli"], "user")] == ["refuse"]
+    assert [change.action for change in uninstall_hooks(machine, ["gemini-cli"], "user")] == [
+        "refuse"
+    ]
     assert trees(machine) == before
-    assert [place.state for place in status(machine, program)] == ["unreadable"]
+    assert [place.state for place in list_installations(machine, program)] == ["unreadable"]
 
 
 def test_a_link_of_the_user_is_followed_and_stays_one(
-    machine: Machine, program: tuple[str, ...], tmp_path: Path
+    machine: InstallEnvironment, program: tuple[str, ...], tmp_path: Path
 ) -> None:
     kept = tmp_path / "dotfiles.json"
     kept.write_bytes(MINE)
     link = machine.home / ".cursor/hooks.json"
     link.parent.mkdir()
     link.symlink_to(kept)
-    install(machine, ["cursor"], "user", program, None)
+    install_hooks(machine, ["cursor"], "user", program, None)
     assert link.is_symlink()
     assert b"hook run" in kept.read_bytes()
-    uninstall(machine, ["cursor"], "user")
+    uninstall_hooks(machine, ["cursor"], "user")
     assert kept.read_bytes() == MINE
 
 
 def test_a_project_is_not_left_through_a_link(
-    machine: Machine, program: tuple[str, ...], tmp_path: Path
+    machine: InstallEnvironment, program: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     (machine.project / ".cursor").symlink_to(tmp_path / "elsewhere")
-    (change,) = install(machine, ["cursor"], "project", program, None)
-    assert "symbolic link" in change.why
+    (change,) = install_hooks(machine, ["cursor"], "project", program, None)
+    assert "symbolic link" in change.reason
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "dangling"])
 def test_what_is_no_plain_file_is_left(
-    machine: Machine, program: tuple[str, ...], kind: str
+    machine: InstallEnvironment, program: tuple[str, ...], kind: str
 ) -> None:
     path = machine.home / ".cursor/hooks.json"
     path.parent.mkdir()
@@ -213,33 +225,35 @@ def test_what_is_no_plain_file_is_left(
         os.mkfifo(path)
     else:
         path.symlink_to("nowhere")
-    (change,) = install(machine, ["cursor"], "user", program, None)
-    assert change.why == "it is not a plain file"
+    (change,) = install_hooks(machine, ["cursor"], "user", program, None)
+    assert change.reason == "it is not a plain file"
 
 
 def test_what_cannot_be_backed_up_is_not_changed(
-    machine: Machine, program: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    machine: InstallEnvironment, program: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = machine.home / ".cursor/hooks.json"
     path.parent.mkdir()
     path.write_bytes(MINE)
     monkeypatch.setattr(installation, "make_folder", lambda _: False)
     with pytest.raises(OutputError, match="backup"):
-        install(machine, ["cursor"], "user", program, None)
+        install_hooks(machine, ["cursor"], "user", program, None)
     assert path.read_bytes() == MINE
 
 
-def test_states(machine: Machine, program: tuple[str, ...], tmp_path: Path) -> None:
-    assert status(machine, program) == []
+def test_states(machine: InstallEnvironment, program: tuple[str, ...], tmp_path: Path) -> None:
+    assert list_installations(machine, program) == []
     (machine.home / ".codex").mkdir()
-    assert detect(machine) == ["codex"]
-    assert [place.state for place in status(machine, program)] == ["absent"]
-    install(machine, ["codex"], "user", program, None)
-    assert [place.state for place in status(machine, ("/other/open-token",))] == ["outdated"]
+    assert detect_agents(machine) == ["codex"]
+    assert [place.state for place in list_installations(machine, program)] == ["absent"]
+    install_hooks(machine, ["codex"], "user", program, None)
+    assert [place.state for place in list_installations(machine, ("/other/open-token",))] == [
+        "outdated"
+    ]
     path = machine.home / ".codex/hooks.json"
     whole = json.loads(path.read_text())
     del whole["hooks"]["Stop"]
     path.write_text(json.dumps(whole))
-    assert [place.state for place in status(machine, program)] == ["outdated"]
+    assert [place.state for place in list_installations(machine, program)] == ["outdated"]
     Path(program[0]).unlink()
-    assert [place.state for place in status(machine, program)] == ["broken"]
+    assert [place.state for place in list_installations(machine, program)] == ["broken"]

@@ -1,5 +1,4 @@
-"""A conversation that is read again and again: what is new goes on with the stream, under names
-that are free there."""
+"""Repeated readings of a session give only new events, with ids that are free."""
 
 from typing import Any
 
@@ -70,43 +69,43 @@ def short(events: Any) -> list[tuple[str, Any]]:
 
 
 def test_only_what_is_new_is_told() -> None:
-    renewal = EventTracker()
-    assert short(renewal.take(reading(said("one")))) == [("1", "one")]
-    assert short(renewal.take(reading(said("one"), said("two")))) == [("2", "two")]
-    assert short(renewal.take(reading(said("one"), said("two")), is_end=True)) == []
+    tracker = EventTracker()
+    assert short(tracker.update(reading(said("one")))) == [("1", "one")]
+    assert short(tracker.update(reading(said("one"), said("two")))) == [("2", "two")]
+    assert short(tracker.update(reading(said("one"), said("two")), is_end=True)) == []
 
 
 def test_what_changed_is_told_at_the_end() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(said("half")))
-    assert short(renewal.take(reading(said("half and whole"), said("two")))) == [("2", "two")]
-    (late,) = renewal.take(reading(said("half and whole"), said("two")), is_end=True)
+    tracker = EventTracker()
+    tracker.update(reading(said("half")))
+    assert short(tracker.update(reading(said("half and whole"), said("two")))) == [("2", "two")]
+    (late,) = tracker.update(reading(said("half and whole"), said("two")), is_end=True)
     assert late["links"] == {"parent_id": "evt_000001"}
     assert late["content"]["data"]["content"]["text"] == "half and whole"
 
 
 def test_what_moved_on_is_not_what_changed() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(said("one"), fact("sum")))
-    made = renewal.take(reading(said("one"), said("two"), fact("sum")), is_end=True)
+    tracker = EventTracker()
+    tracker.update(reading(said("one"), fact("sum")))
+    made = tracker.update(reading(said("one"), said("two"), fact("sum")), is_end=True)
     assert short(made) == [("4", "two")]
 
 
 def test_the_same_words_twice_are_two_events() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(said("yes")))
-    assert short(renewal.take(reading(said("yes"), said("yes")))) == [("2", "yes")]
+    tracker = EventTracker()
+    tracker.update(reading(said("yes")))
+    assert short(tracker.update(reading(said("yes"), said("yes")))) == [("2", "yes")]
 
 
 def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(use("call_000001", "ls")))
-    renewal.take(
+    tracker = EventTracker()
+    tracker.update(reading(use("call_000001", "ls")))
+    tracker.update(
         reading(
             use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")
         )
     )
-    made = renewal.take(
+    made = tracker.update(
         reading(
             use("call_000001", "first"), use("call_000002", "ls"), result("call_000002", "files")
         ),
@@ -118,20 +117,20 @@ def test_a_call_keeps_its_name_when_others_come_before_it() -> None:
 
 
 def test_a_result_that_never_came_waits_for_the_end() -> None:
-    renewal = EventTracker()
+    tracker = EventTracker()
     missing = result("call_000001", {"missing_result": True})
-    assert [event["type"] for event in renewal.take(reading(use("call_000001"), missing))] == [
+    assert [event["type"] for event in tracker.update(reading(use("call_000001"), missing))] == [
         "tool_use"
     ]
-    assert short(renewal.take(reading(use("call_000001"), result("call_000001", "done")))) == [
+    assert short(tracker.update(reading(use("call_000001"), result("call_000001", "done")))) == [
         ("2", "done")
     ]
 
 
 def test_a_result_that_changed_is_told_beside_the_first() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(use("call_000001"), result("call_000001", "half")))
-    made = renewal.take(
+    tracker = EventTracker()
+    tracker.update(reading(use("call_000001"), result("call_000001", "half")))
+    made = tracker.update(
         reading(use("call_000001"), said("new"), result("call_000001", "whole")), is_end=True
     )
     assert [(event["type"], event.get("links")) for event in made] == [
@@ -141,15 +140,15 @@ def test_a_result_that_changed_is_told_beside_the_first() -> None:
 
 
 def test_a_span_ends_when_all_of_it_is_told() -> None:
-    renewal = EventTracker()
+    tracker = EventTracker()
     inside = said("inside") | {"links": {"span_id": "span_000001"}}
     more = said("more") | {"links": {"span_id": "span_000001"}}
     start, end = span("span_start", "span_000001"), span("span_end", "span_000001")
-    assert [event["type"] for event in renewal.take(reading(start, inside, end))] == [
+    assert [event["type"] for event in tracker.update(reading(start, inside, end))] == [
         "span_start",
         "message",
     ]
-    made = renewal.take(reading(start, inside, more, end), is_end=True)
+    made = tracker.update(reading(start, inside, more, end), is_end=True)
     assert [(event["type"], event["links"]) for event in made] == [
         ("message", {"span_id": "span_000001"}),
         ("span_end", {"span_id": "span_000001"}),
@@ -157,13 +156,13 @@ def test_a_span_ends_when_all_of_it_is_told() -> None:
 
 
 def test_people_keep_their_names() -> None:
-    renewal = EventTracker()
-    renewal.take(reading(said("one"), people=(USER,)))
+    tracker = EventTracker()
+    tracker.update(reading(said("one"), people=(USER,)))
     turned: tuple[Participant, ...] = (
         {**MODEL, "actor_id": "act_001"},
         {**USER, "actor_id": "act_002"},
     )
-    made = renewal.take(
+    made = tracker.update(
         reading(
             said("hi", "act_001"), said("one", "act_002"), said("two", "act_002"), people=turned
         )
@@ -172,7 +171,7 @@ def test_people_keep_their_names() -> None:
         ("hi", "act_002"),
         ("two", "act_001"),
     ]
-    assert renewal.participants == [USER, MODEL]
+    assert tracker.participants == [USER, MODEL]
 
 
 def test_thoughts_that_were_left_out() -> None:

@@ -1,5 +1,4 @@
-"""An archive: everything exported once, again when it grows, kept when it is gone, whole whatever
-happens."""
+"""An archive exports every session once, again when it grows, and survives crashes."""
 
 import contextlib
 import itertools
@@ -54,7 +53,7 @@ class World:
     def run(self, archive: Archive | None = None) -> list[Change]:
         """One pass of a new archive, or of a given one."""
         archive = archive or self.archive()
-        with archive.held():
+        with archive.lock():
             return list(archive.run(Discovery(self.env, self.home).sessions(thorough=True)))
 
     def done(self, archive: Archive | None = None) -> list[tuple[str, str]]:
@@ -540,7 +539,7 @@ class TestFailures:
             world.run()
 
     def test_two_at_once_exclude_each_other(self, world: World) -> None:
-        with world.archive().held():
+        with world.archive().lock():
             with pytest.raises(OutputError) as caught:
                 world.run()
             assert caught.value.code == "archive.busy"
@@ -876,11 +875,11 @@ class TestKilled:
             return run
 
         with monkeypatch.context() as patch:
-            patch.setattr(index, "append_bytes", dying(files.append_bytes))
-            patch.setattr(index, "write_atomic", dying(files.write_atomic))
-            patch.setattr(module, "remove_file", dying(files.remove_file))
-            patch.setattr(module, "remove_leftovers", dying(files.remove_leftovers))
-            patch.setattr(files.PendingFile, "commit", dying(files.PendingFile.commit))
+            patch.setattr(index, "append", dying(files.append_bytes))
+            patch.setattr(index, "write_whole", dying(files.write_atomic))
+            patch.setattr(module, "remove", dying(files.remove_file))
+            patch.setattr(module, "sweep", dying(files.remove_leftovers))
+            patch.setattr(files.PendingFile, "become", dying(files.PendingFile.become))
             with contextlib.suppress(Killed):
                 world.run()
         return count

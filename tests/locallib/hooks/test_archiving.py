@@ -1,5 +1,4 @@
-"""Calls carried out: the conversation that is meant is kept once, whatever is said, and by whoever
-comes first."""
+"""Queued hook calls archive the session that they name, once, in one process."""
 
 import json
 import os
@@ -18,7 +17,11 @@ from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.locallib.archive import Archive
 from open_token.locallib.discovery import Discovery
 from open_token.locallib.hooks import archiving
-from open_token.locallib.hooks.archiving import Surroundings, archive_all, find_called_sessions
+from open_token.locallib.hooks.archiving import (
+    ArchivingContext,
+    find_called_sessions,
+    process_queue,
+)
 from open_token.locallib.hooks.payload import HookCall, parse_call
 from open_token.locallib.hooks.queue import CallQueue
 from open_token.options import ExportOptions
@@ -37,8 +40,8 @@ class Machine:
         self.at_work = 0.0
         self.while_asleep: Callable[[], None] = lambda: None
 
-    def world(self) -> Surroundings:
-        return Surroundings(
+    def world(self) -> ArchivingContext:
+        return ArchivingContext(
             lambda: Discovery({}, self.home),
             lambda named: Archive(
                 Path(named) if named else self.folder, self._context, lambda: 2e9
@@ -65,7 +68,7 @@ class Machine:
         for call in waiting:
             assert call is not None
             self.waiting.add(call)
-        archive_all(self.waiting, self.world())
+        process_queue(self.waiting, self.world())
         return [(line["runtime"], line["result"]) for line in self.log()]
 
     def log(self) -> list[dict[str, Any]]:
@@ -102,7 +105,7 @@ def test_whatever_a_runtime_says_its_conversation_is_kept_once(machine: Machine,
         assert machine.keep(call)[-1] == (name, "unchanged")
     assert len(machine.kept()) == 1
     assert stat.S_IMODE(machine.folder.stat().st_mode) == 0o700
-    assert machine.waiting.names() == []
+    assert machine.waiting.list_waiting() == []
 
 
 @pytest.mark.parametrize("name", list(TALKS))
@@ -110,7 +113,7 @@ def test_a_pass_over_everything_finds_it_kept(machine: Machine, name: str) -> No
     machine.keep(said(machine, name)[0])
     kept = machine.kept()
     archive = machine.world().archive("")
-    with archive.held():
+    with archive.lock():
         changes = list(archive.run(Discovery({}, machine.home).sessions(thorough=True)))
     assert [change.kind for change in changes] == ["new"] * 5
     assert kept[0] not in [change.entry.file for change in changes]
@@ -226,14 +229,14 @@ def test_it_waits_for_another_that_is_at_work(machine: Machine) -> None:
 
 def test_what_cannot_be_taken_away_does_not_keep_it_busy(machine: Machine) -> None:
     (machine.waiting.folder / "odd.call").mkdir(parents=True)
-    archive_all(machine.waiting, machine.world())
-    assert len(machine.waiting.names()) == 1
+    process_queue(machine.waiting, machine.world())
+    assert len(machine.waiting.list_waiting()) == 1
 
 
 def test_only_one_process_carries_them_out(machine: Machine) -> None:
     machine.waiting.add(said(machine, "codex")[0])
-    with machine.waiting.held():
-        archive_all(machine.waiting, machine.world())
+    with machine.waiting.lock():
+        process_queue(machine.waiting, machine.world())
     assert machine.kept() == []
     assert machine.keep() == [("codex", "new")]
 
@@ -250,4 +253,4 @@ def test_what_goes_wrong_is_in_the_log_by_its_name(
     monkeypatch.setattr(archiving, "find_called_sessions", fail)
     assert machine.keep(said(machine, "codex")[0]) == [("codex", "failed")]
     assert "secret" not in json.dumps(machine.log())
-    assert len(machine.waiting.names()) == isinstance(problem, OutputError)
+    assert len(machine.waiting.list_waiting()) == isinstance(problem, OutputError)

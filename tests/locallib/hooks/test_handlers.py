@@ -1,4 +1,4 @@
-"""The runtimes that can call us, and how their handlers are told from others'."""
+"""The agents with hooks, and how our handlers are recognized."""
 
 from pathlib import Path
 

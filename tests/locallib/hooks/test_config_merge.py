@@ -1,5 +1,4 @@
-"""Handlers of ours in a file of somebody else: put in, put in again, taken out, and nothing else
-moves."""
+"""Handlers are added, updated and removed without any other change to the file."""
 
 import json
 from typing import Any
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_token.locallib.hooks.config_merge import (
-    Unsafe,
+    UnsafeEditError,
     add_handlers,
     find_our_programs,
     parse_config,
@@ -114,7 +113,7 @@ def test_indentation_and_line_ends_stay() -> None:
     ],
 )
 def test_what_would_lose_something_is_refused(raw: bytes, why: str) -> None:
-    with pytest.raises(Unsafe, match=why):
+    with pytest.raises(UnsafeEditError, match=why):
         put(raw, "claude-code")
 
 

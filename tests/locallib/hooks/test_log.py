@@ -1,4 +1,4 @@
-"""The log of calls: short, and without what was said."""
+"""The log of hook calls is bounded and contains nothing of a conversation."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_the_last_line_of_each_runtime(tmp_path: Path) -> None:
 
 
 def test_it_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "_MOST", 200)
+    monkeypatch.setattr(log_module, "_MAX_LOG_SIZE", 200)
     append_log(tmp_path, told("cursor", "new"))
     for _ in range(20):
         append_log(tmp_path, told("codex", "new"))

@@ -1,4 +1,4 @@
-"""The stream of --follow: whole at the end, readable before, and able to go on."""
+"""The stream of --follow is complete at the end, readable before, and can be continued."""
 
 import io
 import json
@@ -48,21 +48,21 @@ def lines(out: io.BytesIO) -> list[Any]:
 
 def test_each_event_is_out_at_once() -> None:
     out = io.BytesIO()
-    growing = grow(out)
-    growing.take([event(1, "one")], record)
+    stream = grow(out)
+    stream.write_events([event(1, "one")], record)
     assert [line["type"] for line in lines(out)] == ["header", "event"]
-    growing.take([event(2, "two")], record)
-    growing.close(record(title="Late"))
+    stream.write_events([event(2, "two")], record)
+    stream.close(record(title="Late"))
     *_, footer = lines(out)
     assert (footer["type"], footer["conversation"]["title"]) == ("footer", "Late")
 
 
 def test_what_was_found_is_masked_from_then_on() -> None:
     out = io.BytesIO()
-    growing = grow(out)
-    growing.take([event(1, f"export GITHUB_TOKEN={SECRET}")], record)
-    growing.take([event(2, f"again: {SECRET[4:]}x {SECRET}")], record)
-    growing.close(record(title=f"about {SECRET}"))
+    stream = grow(out)
+    stream.write_events([event(1, f"export GITHUB_TOKEN={SECRET}")], record)
+    stream.write_events([event(2, f"again: {SECRET[4:]}x {SECRET}")], record)
+    stream.close(record(title=f"about {SECRET}"))
     assert SECRET.encode() not in out.getvalue()
     assert lines(out)[-1]["conversation"]["redaction"]["mode"] == "secrets"
 
@@ -70,33 +70,33 @@ def test_what_was_found_is_masked_from_then_on() -> None:
 def test_a_stream_that_broke_off_goes_on_to_the_same_bytes() -> None:
     whole, broken = io.BytesIO(), io.BytesIO()
     for out, last in ((whole, 4), (broken, 2)):
-        growing = grow(out)
+        stream = grow(out)
         for number in range(1, last):
-            growing.take([event(number, f"text {number}")], record)
+            stream.write_events([event(number, f"text {number}")], record)
         if out is whole:
-            growing.close(record())
+            stream.close(record())
     out = io.BytesIO()
-    growing = grow(out, broken.getvalue() + b'{"type":"event","half')
+    stream = grow(out, broken.getvalue() + b'{"type":"event","half')
     for number in range(1, 4):
-        growing.take([event(number, f"text {number}")], record)
-    growing.close(record())
+        stream.write_events([event(number, f"text {number}")], record)
+    stream.close(record())
     assert out.getvalue() == whole.getvalue()
 
 
 def test_a_stream_that_was_ended_goes_on_too() -> None:
     first = io.BytesIO()
-    growing = grow(first)
-    growing.take([event(1, "one")], record)
+    stream = grow(first)
+    stream.write_events([event(1, "one")], record)
     missing = {
         **event(2, ""),
         "content": {"mime": "application/json", "data": {"missing_result": True}},
     }
-    growing.take([missing], record)
-    growing.close(record())
+    stream.write_events([missing], record)
+    stream.close(record())
     out = io.BytesIO()
-    growing = grow(out, first.getvalue())
-    growing.take([event(1, "one"), event(2, "two")], record)
-    growing.close(record())
+    stream = grow(out, first.getvalue())
+    stream.write_events([event(1, "one"), event(2, "two")], record)
+    stream.close(record())
     assert [line.get("id") for line in lines(out)] == [None, "evt_000001", "evt_000002", None]
     assert b"missing_result" not in out.getvalue()
 
@@ -143,18 +143,18 @@ def test_another_file_is_left_alone(before: bytes) -> None:
 
 def test_a_beginning_of_something_else_is_an_error() -> None:
     first = io.BytesIO()
-    grow(first).take([event(1, "one")], record)
-    growing = grow(io.BytesIO(), first.getvalue())
+    grow(first).write_events([event(1, "one")], record)
+    stream = grow(io.BytesIO(), first.getvalue())
     with pytest.raises(InputError) as caught:
-        growing.take([event(1, "other")], record)
+        stream.write_events([event(1, "other")], record)
     assert caught.value.code == "follow.append"
 
 
 def test_what_the_header_says_is_not_taken_back() -> None:
     out = io.BytesIO()
-    growing = grow(out)
-    growing.take([event(1, "one")], lambda: record(provider="openai", title="First"))
-    growing.close(record(title="Late"))
+    stream = grow(out)
+    stream.write_events([event(1, "one")], lambda: record(provider="openai", title="First"))
+    stream.close(record(title="Late"))
     *_, footer = lines(out)
     assert footer["conversation"] | {"redaction": 0} == {
         "id": "talk",

@@ -1,4 +1,4 @@
-"""Conversations handed over from any runtime to any agent come back as they were."""
+"""Conversations handed over from any format to any agent can be read back unchanged."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 import open_token
 from conftest import CORPUS, ROOT
 from open_token.errors import UsageError
-from open_token.handoff import TARGETS, talk_of, target
+from open_token.handoff import build_conversation, list_target_names, load_handoff_module
 from talks import handed, told
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
@@ -25,11 +25,14 @@ LARGEST = 60_000
 
 
 def check(source: Path, agent: str, folder: Path) -> None:
-    talk = talk_of(open_token.export(source, redact="none"), whole=True)
-    if not talk.turns:
+    conversation = build_conversation(open_token.export(source, redact="none"), whole=True)
+    if not conversation.turns:
         return
-    _, back = handed(agent, talk, folder)
-    here, there = told(talk, failures=agent != "codex"), told(back, failures=agent != "codex")[:-1]
+    _, back = handed(agent, conversation, folder)
+    here, there = (
+        told(conversation, failures=agent != "codex"),
+        told(back, failures=agent != "codex")[:-1],
+    )
     # OpenCode keeps a result with its call, so that of several calls at once each stands beside its
     # own result.
     assert (
@@ -37,13 +40,13 @@ def check(source: Path, agent: str, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 @pytest.mark.parametrize("source", EXAMPLES, ids=lambda path: path.name)
 def test_examples_arrive_whole(source: Path, agent: str, tmp_path: Path) -> None:
     check(source, agent, tmp_path)
 
 
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 def test_real_conversations_arrive_whole(agent: str, tmp_path: Path) -> None:
     if not CORPUS.is_dir():
         pytest.skip("the shared corpus is not here")
@@ -56,5 +59,5 @@ def test_real_conversations_arrive_whole(agent: str, tmp_path: Path) -> None:
 
 def test_an_unknown_agent_is_told() -> None:
     with pytest.raises(UsageError, match="cannot hand over to 'cursor'") as caught:
-        target("cursor")
+        load_handoff_module("cursor")
     assert "claude-code, codex" in str(caught.value)
