@@ -24,7 +24,7 @@ from typing import Any
 
 from open_token.context import Context
 from open_token.errors import OpenTokenError
-from open_token.locallib.export_many import export_conversations
+from open_token.library.export_many import export_conversations
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, detect_format, list_conversations

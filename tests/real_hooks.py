@@ -17,8 +17,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
-from open_token.locallib.hooks.queue import CallQueue
+from open_token.library.hooks.handlers import get_hooks, list_hook_agents
+from open_token.library.hooks.queue import CallQueue
 from real_agents import (
     AGENTS,
     NODE,

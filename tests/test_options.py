@@ -11,6 +11,7 @@ from open_token.options import OPTION_NAMES, OPTIONS, ExportOptions, split_optio
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "options.md"
 
 
+@pytest.mark.spec("mode-option", "internal-option", "redact-option")
 def test_defaults() -> None:
     options = ExportOptions.of({})
     assert (options.mode, options.pretty, options.redact, options.include) == (
@@ -23,11 +24,13 @@ def test_defaults() -> None:
     assert ExportOptions.of({"mode": "ndjson", "pretty": "true"}).pretty is True
 
 
+@pytest.mark.spec("argument-syntax")
 def test_words_and_values_mean_the_same() -> None:
     as_text = ExportOptions.of({"max_bytes": "200_000", "pretty": "false"})
     assert as_text == ExportOptions.of({"max_bytes": 200000, "pretty": False})
 
 
+@pytest.mark.spec("argument-syntax")
 @pytest.mark.parametrize(
     ("words", "options", "others"),
     [
@@ -54,6 +57,7 @@ def test_wrong_words_are_errors(words: list[str]) -> None:
         split_option_words(words)
 
 
+@pytest.mark.spec("max-bytes-option")
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -193,6 +193,7 @@ class TestEveryConversation:
         as_lines, _ = run(as_json, {**words, "mode": "ndjson"})
         assert run(as_lines, {**words, "mode": "json"})[0] == as_json
 
+    @pytest.mark.spec("causal-order", "seq-contiguous")
     @given(documents(), option_words())
     def test_order_and_ids_are_kept(self, data: bytes, words: Json) -> None:
         before = events_of(data)
@@ -208,6 +209,7 @@ class TestEveryConversation:
         assert [event["seq"] for event in after] == list(range(1, len(after) + 1))
         assert (receipt.events, receipt.bytes) == (len(after), len(out))
 
+    @pytest.mark.spec("correct-attribution", "event-links")
     @given(documents(), option_words())
     def test_links_and_actors_are_kept(self, data: bytes, words: Json) -> None:
         before = {event["id"]: event for event in events_of(data)}
@@ -302,12 +304,14 @@ class TestStrangeExports:
 class TestMinimalExample:
     """The spec's own example."""
 
+    @pytest.mark.spec("specification-example")
     def test_it_hashes_to_the_known_value(self) -> None:
         for mode in ("json", "ndjson"):
             _, receipt = run(MINIMAL.encode(), {"mode": mode})
             assert receipt.integrity is not None
             assert receipt.integrity["events_hash"] == EVENTS_HASH
 
+    @pytest.mark.spec("specification-example")
     @pytest.mark.parametrize("pretty", [True, False])
     def test_it_round_trips(self, pretty: bool) -> None:
         out, receipt = run(MINIMAL.encode(), {"pretty": pretty})
@@ -322,6 +326,7 @@ class TestMinimalExample:
         assert (receipt.events, receipt.calls, receipt.missing_results) == (5, 1, 0)
         assert [note.code for note in receipt.notes] == ["unknown-value"]
 
+    @pytest.mark.spec("specification-example")
     @pytest.mark.parametrize(
         "shape",
         [
@@ -344,6 +349,7 @@ class TestExportedAt:
     NATIVE = b'{"fake_talk": "a"}\n{"say": "hi"}\n'
     NOW = "2026-05-05T05:05:05Z"
 
+    @pytest.mark.spec("exported-at")
     @pytest.mark.parametrize(
         ("wish", "of_native", "of_export"),
         [

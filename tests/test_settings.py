@@ -80,6 +80,7 @@ def test_a_project_may_only_mask_more(
     assert write(own, f'[defaults]\nredact = "{project}"\n').defaults.get("redact") == redact
 
 
+@pytest.mark.spec("internal-full-policy")
 def test_a_project_may_not_ask_for_whole_thoughts(write: Write) -> None:
     project = '[defaults]\ninclude = "include-internal"\ninternal = "full"\n'
     assert write(project=project).defaults == {"include": "include-internal"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from open_token import options
-from open_token.locallib import skills
+from open_token.library import skills
 
 SKILL = skills.get_skill_folder()
 DOCUMENTS = ("SKILL.md", "references/format.md", "references/options.md")

@@ -167,6 +167,7 @@ def errors(document: Any) -> list[str]:
 class TestWhole:
     """Objective, non-negotiable rules, checklist."""
 
+    @pytest.mark.spec("valid-json", "seq-contiguous", "calls-paired")
     @pytest.mark.parametrize(
         "source", [TOOLS, THINKING, SUBAGENT, talk()], ids=["tools", "thinking", "subagent", "talk"]
     )
@@ -176,6 +177,7 @@ class TestWhole:
         assert errors(document) == []
         assert open_token.verify(document).status == "verified"
 
+    @pytest.mark.spec("whole-conversation")
     def test_all_that_was_said_is_there_in_order(self) -> None:
         found = events(TOOLS)
         expected = [
@@ -188,10 +190,12 @@ class TestWhole:
         assert texts(found) == expected
         assert found[CALL]["content"]["data"]["arguments"] == {"day": "Saturday"}
 
+    @pytest.mark.spec("no-invented-turns", "nothing-invented")
     def test_no_turn_is_made_up(self) -> None:
         found = events(chat(message("user", "hello")))
         assert [(event["type"], event["role"]) for event in found] == [("message", "user")]
 
+    @pytest.mark.spec("causal-order")
     def test_order_is_that_of_the_source_not_of_the_clock(self) -> None:
         late = claude(
             typed("first", timestamp="2026-02-03T12:00:00Z"),
@@ -199,6 +203,7 @@ class TestWhole:
         )
         assert texts(events(late)) == ["first", "second"]
 
+    @pytest.mark.spec("machine-readable", "payload-only", "no-surrounding-text")
     def test_stdout_is_the_payload_and_nothing_else(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
@@ -212,6 +217,9 @@ class TestWhole:
 class TestWays:
     """The two forms of output."""
 
+    @pytest.mark.spec(
+        "single-json-object", "open-token-version", "required-top-keys", "no-extra-keys"
+    )
     def test_a_document_has_the_keys_of_the_spec_and_no_others(self) -> None:
         keys = [
             "open_token_version",
@@ -224,12 +232,14 @@ class TestWays:
         assert list(open_token.export(TOOLS)) == keys
         assert open_token.export(TOOLS)["open_token_version"] == "0.1"
 
+    @pytest.mark.spec("unknown-keys-omitted", "started-at")
     def test_what_cannot_be_told_is_left_out(self) -> None:
         document = open_token.export(TOOLS, exported_at="omit", integrity="none")
         assert list(document) == ["open_token_version", "conversation", "participants", "events"]
         assert "title" not in document["conversation"]
         assert "started_at" not in document["conversation"]
 
+    @pytest.mark.spec("exported-at")
     def test_exported_at_is_a_moment_in_utc(self) -> None:
         assert re.fullmatch(
             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", open_token.export(TOOLS)["exported_at"]
@@ -237,6 +247,7 @@ class TestWays:
         moved = open_token.export(TOOLS, exported_at="2026-01-31T02:00:00+02:00")
         assert moved["exported_at"] == "2026-01-31T00:00:00Z"
 
+    @pytest.mark.spec("pretty-option")
     @pytest.mark.parametrize(
         ("words", "indented"),
         [
@@ -252,6 +263,7 @@ class TestWays:
         assert (b"\n  " in written) is indented
         assert written.startswith(b"{") is True
 
+    @pytest.mark.spec("ndjson-header", "ndjson-footer")
     def test_a_stream_is_a_header_the_events_and_a_footer(self, tmp_path: Path) -> None:
         head, *body, foot = lines(TOOLS, tmp_path)
         assert (head["type"], head["open_token_version"]) == ("header", "0.1")
@@ -259,12 +271,14 @@ class TestWays:
         assert {line["type"] for line in body} == {"event"}
         assert (foot["type"], list(foot)) == ("footer", ["type", "integrity"])
 
+    @pytest.mark.spec("ndjson-events")
     def test_an_event_line_is_the_event(self, tmp_path: Path) -> None:
         document = open_token.export(TOOLS)
         _, *body, _ = lines(TOOLS, tmp_path)
         assert [line.pop("type") for line in body] == ["event"] * 6
         assert [{"type": line.pop("event_type"), **line} for line in body] == document["events"]
 
+    @pytest.mark.spec("machine-readable", "ndjson-valid-lines", "ndjson-no-array", "valid-json")
     def test_a_stream_is_no_array_and_every_line_is_json(self, tmp_path: Path) -> None:
         lines(talk("two\nlines\u2028and more"), tmp_path)
         raw = (tmp_path / "talk.ndjson").read_bytes()
@@ -275,9 +289,11 @@ class TestWays:
 class TestConversation:
     """The conversation object."""
 
+    @pytest.mark.spec("conversation-id", "runtime-id")
     def test_the_runtimes_own_id_is_kept(self) -> None:
         assert conversation(SUBAGENT)["id"] == "5eed0000-1111-4000-8000-000000000001"
 
+    @pytest.mark.spec("generated-id")
     def test_an_id_is_made_from_the_day_and_the_bytes(self) -> None:
         source = talk()
         expected = f"conv_20260131_{hashlib.sha256(source).hexdigest()[:8]}"
@@ -285,6 +301,7 @@ class TestConversation:
         assert made[-9:] == expected[-9:]
         assert re.fullmatch(r"conv_\d{8}_[0-9a-f]{8}", made)
 
+    @pytest.mark.spec("conversation-title", "started-at", "source-runtime", "conversation-provider")
     def test_facts_are_those_of_the_source(self) -> None:
         title = {"type": "ai-title", "aiTitle": "Boats"}
         facts = conversation(claude(typed("hi"), said({"type": "text", "text": "ho"}), title))
@@ -292,6 +309,7 @@ class TestConversation:
         assert facts["started_at"] == "2026-02-03T10:00:01.000Z"
         assert (facts["source_runtime"], facts["provider"]) == ("cli", "anthropic")
 
+    @pytest.mark.spec("conversation-timezone")
     def test_a_time_zone_is_told_where_the_runtime_tells_it(self) -> None:
         rollout = [
             {
@@ -320,12 +338,20 @@ class TestConversation:
         )
         assert conversation(source)["timezone"] == "Europe/Lisbon"
 
+    @pytest.mark.spec("source-runtime", "conversation-provider", "internal-availability")
     @pytest.mark.parametrize("field", ["provider", "source_runtime", "internal_availability"])
     def test_values_outside_the_lists_are_left_out(self, field: str) -> None:
         document = open_token.export(TOOLS)
         document["conversation"][field] = "unheard-of"  # type: ignore[literal-required]
         assert conversation(json.dumps(document).encode()).get(field) != "unheard-of"
 
+    @pytest.mark.spec(
+        "redaction-object",
+        "redaction-mode",
+        "redaction-strategy",
+        "redaction-notes",
+        "redaction-as-requested",
+    )
     @pytest.mark.parametrize("mode", ["secrets", "pii", "strict"])
     @pytest.mark.parametrize("strategy", ["mask", "hash", "drop"])
     def test_redaction_is_told(self, mode: str, strategy: str) -> None:
@@ -333,6 +359,7 @@ class TestConversation:
         assert (told["mode"], told["strategy"]) == (mode, strategy)
         assert all(isinstance(note, str) for note in told["notes"])
 
+    @pytest.mark.spec("redaction-object")
     def test_without_redaction_nothing_is_told(self) -> None:
         assert "redaction" not in conversation(TOOLS, redact="none")
 
@@ -340,6 +367,14 @@ class TestConversation:
 class TestParticipants:
     """Who took part."""
 
+    @pytest.mark.spec(
+        "correct-attribution",
+        "actor-id-format",
+        "participant-kind",
+        "one-participant-each",
+        "prompt-origin-kind",
+        "known-actor",
+    )
     def test_everyone_once_with_a_kind(self) -> None:
         people = open_token.export(TOOLS)["participants"]
         assert [person["actor_id"] for person in people] == [
@@ -356,6 +391,7 @@ class TestParticipants:
         }
         assert len({tuple(sorted(person.items())) for person in people}) == len(people)
 
+    @pytest.mark.spec("participant-name", "participant-optional-keys", "model-kind")
     def test_a_model_has_its_provider_and_name(self) -> None:
         model = next(
             person
@@ -365,6 +401,7 @@ class TestParticipants:
         assert (model["provider"], model["model"]) == ("openai", "gpt-4o")
         assert model["name"]
 
+    @pytest.mark.spec("participant-name", "tool-kind")
     def test_a_tool_goes_by_its_name(self) -> None:
         tools = [
             person["name"]
@@ -373,6 +410,7 @@ class TestParticipants:
         ]
         assert tools == ["tides"]
 
+    @pytest.mark.spec("participant-optional-keys", "model-kind", "subagent-participant")
     def test_a_subagent_is_a_participant_of_its_own(self) -> None:
         models = [
             person
@@ -386,14 +424,17 @@ class TestParticipants:
 class TestEvents:
     """The shape of an event, and who said what."""
 
+    @pytest.mark.spec("events-sorted", "event-id-format", "seq-required")
     def test_ids_and_seq(self) -> None:
         found = events(TOOLS)
         assert [event["id"] for event in found] == [f"evt_{n:06d}" for n in range(1, 7)]
         assert [event["seq"] for event in found] == list(range(1, 7))
 
+    @pytest.mark.spec("seq-required")
     def test_seq_has_no_gap_where_thoughts_are_left_out(self) -> None:
         assert [event["seq"] for event in events(THINKING)] == [1, 2, 3]
 
+    @pytest.mark.spec("event-timestamp", "nothing-invented")
     def test_times_are_in_utc_and_never_guessed(self) -> None:
         source = claude(
             typed("a", timestamp="2026-02-03T10:00:00+01:00"), typed("b", timestamp="yesterday")
@@ -402,6 +443,19 @@ class TestEvents:
         assert [event.get("ts") for event in talked] == ["2026-02-03T09:00:00Z", None]
         assert all("ts" not in event for event in events(TOOLS))
 
+    @pytest.mark.spec(
+        "correct-attribution",
+        "tool-output-placement",
+        "event-type",
+        "event-visibility",
+        "event-role",
+        "system-prompt-role",
+        "developer-role",
+        "user-role",
+        "assistant-role",
+        "tool-call-role",
+        "tool-result-role",
+    )
     @pytest.mark.parametrize(
         ("place", "type", "role", "visibility"),
         [
@@ -417,6 +471,7 @@ class TestEvents:
         event = events(TOOLS)[place]
         assert (event["type"], event["role"], event["visibility"]) == (type, role, visibility)
 
+    @pytest.mark.spec("content-shape", "text-content", "data-content")
     def test_text_is_plain_and_data_is_json(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
         found = events(
@@ -429,6 +484,7 @@ class TestEvents:
         assert found[0]["content"]["mime"] == "application/json"
         assert found[1]["content"] == {"mime": "text/plain", "text": "nice"}
 
+    @pytest.mark.spec("usage-counts", "usage-only-known")
     def test_usage_only_where_the_source_counts(self) -> None:
         assert all("usage" not in event for event in events(TOOLS))
         counted = claude(
@@ -440,6 +496,7 @@ class TestEvents:
         )
         assert events(counted)[-1]["usage"] == {"input_tokens": 5, "output_tokens": 2}
 
+    @pytest.mark.spec("event-links", "tool-result-content")
     def test_links_lead_to_what_they_name(self) -> None:
         source = claude(
             typed("run it"),
@@ -471,22 +528,26 @@ class TestThoughts:
         found = events(THINKING, **options)
         return next((event for event in found if event["role"] == "assistant_thought"), None)
 
+    @pytest.mark.spec("include-option", "internal-availability", "reasoning-omitted")
     def test_it_is_left_out_unless_asked_for(self) -> None:
         assert self.thought() is None
         assert self.thought(internal="full") is None
         assert conversation(THINKING)["internal_availability"] == "available"
 
+    @pytest.mark.spec("internal-option", "internal-redacted", "reasoning-role", "reasoning-content")
     def test_a_placeholder_holds_no_word(self) -> None:
         thought = self.thought(include="include-internal")
         assert thought is not None
         assert thought["visibility"] == "internal"
         assert thought["content"] == {"mime": "application/json", "data": {"redacted": True}}
 
+    @pytest.mark.spec("internal-summary", "reasoning-content")
     def test_a_summary_is_brief(self) -> None:
         thought = self.thought(include="include-internal", internal="summary")
         assert thought is not None
         assert thought["content"]["text"] == "Three are white."
 
+    @pytest.mark.spec("internal-full", "reasoning-content")
     def test_full_is_verbatim(self) -> None:
         thought = self.thought(include="include-internal", internal="full")
         assert thought is not None
@@ -495,6 +556,14 @@ class TestThoughts:
             "text": "Three are white. One is black.",
         }
 
+    @pytest.mark.spec(
+        "no-invented-traces",
+        "availability-unavailable",
+        "no-substitute-content",
+        "tools-always-exported",
+        "reasoning-omitted",
+        "traces-if-available",
+    )
     def test_what_is_not_there_is_not_made_up(self) -> None:
         source = claude(
             typed("list"),
@@ -511,6 +580,7 @@ class TestThoughts:
             "tool_result",
         ]
 
+    @pytest.mark.spec("availability-unavailable")
     def test_a_format_that_cannot_tell_says_so(self) -> None:
         assert conversation(talk())["internal_availability"] == "unknown"
 
@@ -518,12 +588,14 @@ class TestThoughts:
 class TestTools:
     """Calls and results."""
 
+    @pytest.mark.spec("event-links", "tool-pairing", "shared-call-id", "tool-name")
     def test_a_call_and_its_result_share_a_call_id(self) -> None:
         found = events(TOOLS)
         assert found[CALL]["links"] == found[RESULT]["links"] == {"call_id": "call_000001"}
         assert found[CALL]["content"]["mime"] == "application/json"
         assert found[CALL]["content"]["data"]["tool_name"] == "tides"
 
+    @pytest.mark.spec("tool-arguments")
     @pytest.mark.parametrize(
         ("given", "expected"),
         [
@@ -539,9 +611,11 @@ class TestTools:
         )
         assert events(source)[1]["content"]["data"]["arguments"] == expected
 
+    @pytest.mark.spec("tool-output-placement", "tool-result-content", "text-tool-output")
     def test_text_from_a_tool_is_text(self) -> None:
         assert events(TOOLS)[RESULT]["content"] == {"mime": "text/plain", "text": "high 07:40"}
 
+    @pytest.mark.spec("structured-tool-output")
     def test_structure_from_a_tool_is_data(self) -> None:
         blocks = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
         source = claude(
@@ -553,6 +627,7 @@ class TestTools:
         assert result["content"]["mime"] == "application/json"
         assert [block["text"] for block in result["content"]["data"]] == ["a", "b"]
 
+    @pytest.mark.spec("unanswered-call", "missing-result", "calls-paired")
     def test_a_result_that_never_came_is_marked(self) -> None:
         source = chat(
             message("user", "go"), message("assistant", None, tool_calls=[call("a", "sum", "{}")])
@@ -562,6 +637,7 @@ class TestTools:
         assert result["content"] == {"mime": "application/json", "data": {"missing_result": True}}
         assert use["links"]["call_id"] == result["links"]["call_id"]
 
+    @pytest.mark.spec("missing-result-annotation")
     def test_why_a_result_never_came_is_told_where_it_is_known(self) -> None:
         source = claude(
             typed("go"),
@@ -581,6 +657,7 @@ class TestTools:
             event["content"]["data"].get("kind") for event in found if event["type"] == "annotation"
         ]
 
+    @pytest.mark.spec("no-invented-turns")
     def test_a_result_without_a_call_is_explained_and_no_call_is_made_up(self) -> None:
         found = events(
             chat(
@@ -601,6 +678,7 @@ class TestTools:
 class TestSubagents:
     """Spans."""
 
+    @pytest.mark.spec("event-type", "span-start", "span-events", "span-end")
     def test_a_span_wraps_what_a_subagent_does(self) -> None:
         inside = [
             event
@@ -617,6 +695,7 @@ class TestSubagents:
             range(inside[0]["seq"], inside[0]["seq"] + 4)
         )
 
+    @pytest.mark.spec("subagent-participant")
     def test_its_words_are_its_own(self) -> None:
         document = open_token.export(SUBAGENT)
         who = {person["actor_id"]: person for person in document["participants"]}
@@ -626,6 +705,7 @@ class TestSubagents:
         ]
         assert (speaker["kind"], speaker.get("instance_id")) == ("model", "a1")
 
+    @pytest.mark.spec("span-start-data")
     def test_why_it_was_started_stands_in_its_span(self) -> None:
         start = next(event for event in events(SUBAGENT) if event["type"] == "span_start")
         data = start["content"]["data"]
@@ -636,6 +716,9 @@ class TestSubagents:
 class TestRedaction:
     """What is masked, and how."""
 
+    @pytest.mark.spec(
+        "redact-option", "redaction-applied", "redact-secrets", "redaction-as-requested"
+    )
     @pytest.mark.parametrize("what", SECRETS)
     def test_secrets_are_masked_unless_asked_otherwise(self, what: str) -> None:
         source = talk(WHERE[what].format(SECRETS[what]))
@@ -643,6 +726,7 @@ class TestRedaction:
         assert MARK.search(texts(events(source))[0])
         assert SECRETS[what] in texts(events(source, redact="none"))[0]
 
+    @pytest.mark.spec("redact-pii", "redaction-as-requested")
     @pytest.mark.parametrize("what", PERSONAL)
     def test_personal_data_is_masked_on_request(self, what: str) -> None:
         lead = "my DNI is" if what == "a personal identifier" else "reach me at"
@@ -650,11 +734,13 @@ class TestRedaction:
         assert PERSONAL[what] in texts(events(source))[0]
         assert PERSONAL[what] not in texts(events(source, redact="pii"))[0]
 
+    @pytest.mark.spec("redact-pii", "redact-strict")
     def test_with_personal_data_secrets_are_masked_too(self) -> None:
         for level in ("pii", "strict"):
             shown = texts(events(talk(f"{TOKEN} {PERSONAL['an e-mail address']}"), redact=level))[0]
             assert [found[0] for found in MARK.findall(shown)] == ["github_token", "email"]
 
+    @pytest.mark.spec("redact-strict", "redaction-as-requested")
     def test_strict_hides_prompts_and_tool_output(self) -> None:
         found = events(TOOLS, redact="strict")
         for place in (SYSTEM, DEVELOPER, RESULT):
@@ -662,10 +748,12 @@ class TestRedaction:
         assert texts([found[USER], found[ANSWER]]) == ["When is high water?", "At 07:40."]
         assert found[CALL]["content"]["data"]["tool_name"] == "tides"
 
+    @pytest.mark.spec("redaction-applied", "redact-none")
     def test_none_changes_nothing(self) -> None:
         words = " ".join([*SECRETS.values(), *PERSONAL.values()])
         assert texts(events(talk(words), redact="none"))[0] == words
 
+    @pytest.mark.spec("redact-none-policy")
     def test_policy_can_mask_private_keys_always(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -678,6 +766,7 @@ class TestRedaction:
         assert KEY_FILE not in shown
         assert TOKEN in shown
 
+    @pytest.mark.spec("marker-grammar", "redaction-context")
     def test_a_mark_tells_type_and_hash_and_nothing_around_it_changes(self) -> None:
         shown = texts(events(talk(f'("{TOKEN}", {TOKEN});')))[0]
         marks = MARK.findall(shown)
@@ -685,11 +774,13 @@ class TestRedaction:
         assert marks[0][1] == marks[1][1]
         assert MARK.sub("*", shown) == '("*", *);'
 
+    @pytest.mark.spec("redaction-notes", "notes-without-values")
     def test_notes_count_and_hold_no_value(self) -> None:
         notes = conversation(talk(f"{TOKEN} and again {TOKEN}"))["redaction"]["notes"]
         assert any("github_token" in note and "2" in note for note in notes)
         assert TOKEN not in "".join(notes)
 
+    @pytest.mark.spec("redact-secrets")
     def test_it_reaches_arguments_output_names_and_titles(self) -> None:
         source = chat(
             message("user", "go", name="bot"),
@@ -708,21 +799,25 @@ class TestTruncation:
 
     LONG = "".join(chr(ord("a") + n % 26) for n in range(6000))
 
+    @pytest.mark.spec("max-bytes-option", "truncation-trigger")
     def test_nothing_is_cut_where_it_fits(self) -> None:
         assert texts(events(talk(self.LONG), max_bytes=100_000))[0] == self.LONG
 
+    @pytest.mark.spec("deterministic-truncation", "truncation-ends", "truncated-text")
     def test_a_long_text_keeps_its_ends_and_says_so(self) -> None:
         content = events(talk(self.LONG), max_bytes=5_000)[0]["content"]
         assert content["mime"] == "text/plain"
         assert content["text"] == self.LONG[:1024] + "…" + self.LONG[-256:]
         assert content["data"] == {"truncated": True, "original_length": 6000}
 
+    @pytest.mark.spec("truncation-order")
     def test_the_largest_goes_first(self) -> None:
         source = chat(message("user", self.LONG), message("assistant", self.LONG[:2000]))
         first, second = events(source, max_bytes=6_000)
         assert first["content"]["data"]["truncated"] is True
         assert second["content"]["text"] == self.LONG[:2000]
 
+    @pytest.mark.spec("truncated-json")
     def test_long_data_says_so_in_its_structure(self) -> None:
         arguments = json.dumps({"path": "a.txt", "body": self.LONG})
         source = chat(
@@ -734,6 +829,7 @@ class TestTruncation:
         assert data["arguments"]["path"] == "a.txt"
         assert "…" in data["arguments"]["body"]
 
+    @pytest.mark.spec("truncation-trigger")
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
     @pytest.mark.parametrize("integrity", ["hash", "none"])
     def test_the_bytes_written_are_within_the_limit(
@@ -743,6 +839,7 @@ class TestTruncation:
         receipt = open_token.export_file(talk(self.LONG), tmp_path / "out", **words)
         assert (tmp_path / "out").stat().st_size == receipt.bytes <= 5_000
 
+    @pytest.mark.spec("deterministic-truncation")
     def test_the_same_input_is_cut_the_same(self, tmp_path: Path, known_key: bytes) -> None:
         for name in ("a", "b"):
             open_token.export_file(
@@ -750,12 +847,14 @@ class TestTruncation:
             )
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
+    @pytest.mark.spec("no-dropped-events")
     def test_no_event_is_dropped_unless_asked(self, tmp_path: Path) -> None:
         many = chat(*(message("user", f"line {n}") for n in range(50)))
         with pytest.raises(SizeLimitError):
             open_token.export_file(many, tmp_path / "out", max_bytes=4_000)
         assert not (tmp_path / "out").exists()
 
+    @pytest.mark.spec("drop-oldest")
     def test_the_oldest_are_dropped_and_counted(self) -> None:
         many = chat(*(message("user", f"line {n}") for n in range(50)))
         first, *rest = events(many, max_bytes=4_000, drop="oldest")
@@ -767,6 +866,7 @@ class TestTruncation:
 class TestIntegrity:
     """Hashes."""
 
+    @pytest.mark.spec("hash-algorithm", "canonicalization-name", "events-hash")
     def test_the_hash_is_that_of_the_canonical_events(self) -> None:
         document = open_token.export(TOOLS)
         integrity = document["integrity"]
@@ -779,6 +879,7 @@ class TestIntegrity:
             == hashlib.sha256(rfc8785.dumps(json.loads(json.dumps(document["events"])))).hexdigest()
         )
 
+    @pytest.mark.spec("integrity-optional")
     def test_it_can_be_left_out(self, tmp_path: Path) -> None:
         assert "integrity" not in open_token.export(TOOLS, integrity="none")
         assert lines(TOOLS, tmp_path, integrity="none")[-1] == {"type": "footer"}

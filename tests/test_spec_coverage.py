@@ -1,74 +1,143 @@
-"""The page of spec coverage is true: what it names exists, and no section of the spec is left
-out."""
+"""Every rule of both specifications is shown by a test, and the coverage pages say by which."""
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args, get_origin
 
+import msgspec
 import pytest
 
-from coverage_pages import ROOT, ascend, exists, is_test, page, quoted
 from open_token.cli.validate import CHECKS
+from open_token.model import session_types
+from rest import Rest
+from sockets import EVENTS
+from spec_rules import (
+    CORE_TYPES,
+    EXPORT_FORMAT,
+    find_marked_tests,
+    load_rules,
+    load_sections,
+    render_page,
+)
 
-PAGE = page("spec")
-SPEC = ROOT.parent / "shared" / "spec" / "open-token-0.1.md"
-HEADING = re.compile(r"^##+ (.+)$", re.MULTILINE)
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+SPECIFICATIONS = ROOT.parent / "shared" / "spec"
+EXPORT_INTRODUCTION = """# Specification coverage
 
+Every rule of the Open-Token v0.1 specification with the [checks](checks.md) of `open-token validate` that report a
+violation and the tests that show it. A dash means that no check of a finished file can see a violation: nobody can tell
+from an export what its source said.
 
-class Row(NamedTuple):
-    """One rule of the spec."""
+This page is generated (`make accept`) from `tests/spec/export_format.toml` and from the marks on tests,
+`@pytest.mark.spec("<id>")`.
+"""
+PROTOCOL_INTRODUCTION = """# Protocol coverage
 
-    number: str
-    rule: str
-    places: list[str]
-    checks: list[str]
-    tests: list[str]
+Every route, live event, type and value of the [session server](server.md) with the tests that show it.
 
-
-def rows() -> Iterator[Row]:
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| S"):
-            number, rule, places, checks, tests = line.strip("| ").split(" | ")
-            known = [] if checks == "–" else checks.split(", ")
-            yield Row(number, rule, quoted(places), known, quoted(tests))
-
-
-ROWS = list(rows())
-
-
-def test_there_are_rules() -> None:
-    assert len(ROWS) > 100
-
-
-def test_numbers_are_unique_and_ascend() -> None:
-    assert ascend([row.number for row in ROWS], "S")
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
-def test_what_a_row_names_is_there(row: Row) -> None:
-    assert row.places
-    assert [place for place in row.places if not exists(place)] == []
-    assert [check for check in row.checks if check not in CHECKS] == []
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
-def test_a_test_shows_every_rule(row: Row) -> None:
-    assert row.tests
-    assert [test for test in row.tests if not is_test(test)] == []
+This page is generated (`make accept`) from `tests/spec/core_types.toml` and from the marks on tests,
+`@pytest.mark.spec("<id>")`.
+"""
+RULES = load_rules(EXPORT_FORMAT) + load_rules(CORE_TYPES)
+PROTOCOL_TEXT = "\n".join(rule.text for rule in load_rules(CORE_TYPES))
+ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`")
+FIELD = re.compile(r"^([A-Za-z_0-9]+) \| ", re.MULTILINE)
+CLIENT_EVENTS = (
+    "session:subscribe",
+    "session:unsubscribe",
+    "chat:send",
+    "chat:stop",
+    "chat:compact",
+)
 
 
-def test_every_section_of_the_spec_is_walked() -> None:
-    if not SPEC.is_file():
-        pytest.skip("the spec is not beside this checkout")
-    assert HEADING.findall(PAGE.read_text(encoding="utf-8")) == HEADING.findall(
-        SPEC.read_text(encoding="utf-8")
+def find_quoted(text: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def test_the_pages_are_up_to_date(golden: Callable[[Path, str | bytes], None]) -> None:
+    golden(
+        REFERENCE / "spec-coverage.md",
+        render_page(EXPORT_FORMAT, EXPORT_INTRODUCTION, has_checks=True),
+    )
+    golden(
+        REFERENCE / "protocol-coverage.md",
+        render_page(CORE_TYPES, PROTOCOL_INTRODUCTION, has_checks=False),
     )
 
 
-def test_what_is_not_there_is_noticed() -> None:
-    assert exists("draft.Draft.tool_use")
-    assert exists("readers")
-    assert exists("model.KINDS")
-    assert not exists("draft.Draft.nothing")
-    assert not exists("nothing.at_all")
-    assert not exists("rules/nothing.toml")
+def test_every_rule_is_shown_by_a_test() -> None:
+    assert [rule.id for rule in RULES if rule.id not in find_marked_tests()] == []
+
+
+def test_every_mark_names_a_rule() -> None:
+    ids = [rule.id for rule in RULES]
+    assert len(ids) == len(set(ids))
+    assert set(find_marked_tests()) - set(ids) == set()
+
+
+def test_every_check_exists() -> None:
+    assert {check for rule in RULES for check in rule.checks} - set(CHECKS) == set()
+
+
+def test_every_section_of_the_specification_has_its_rules() -> None:
+    path = SPECIFICATIONS / "open-token-0.1.md"
+    if not path.is_file():
+        pytest.skip("the specification is not beside this checkout")
+    headings = re.findall(r"^##+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [section.title for section in load_sections(EXPORT_FORMAT)] == headings
+
+
+def test_every_route_is_covered(tmp_path: Path) -> None:
+    rest = Rest(tmp_path / "data")
+    paths = rest.get("/openapi.json", key=None)["paths"]
+    rest.close()
+    served = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert set(ROUTE.findall(PROTOCOL_TEXT)) == {route.replace(":path}", "}") for route in served}
+
+
+def test_every_live_event_is_covered() -> None:
+    assert set(CLIENT_EVENTS) | set(EVENTS) <= find_quoted(PROTOCOL_TEXT)
+
+
+def find_types() -> list[type[msgspec.Struct]]:
+    values = vars(session_types).values()
+    structs = [
+        value
+        for value in values
+        if isinstance(value, type) and issubclass(value, session_types.OpenStruct)
+    ]
+    return [struct for struct in structs if struct is not session_types.OpenStruct]
+
+
+def find_enumerations() -> dict[str, tuple[Any, ...]]:
+    found = {}
+    for name, value in vars(session_types).items():
+        values = get_args(value) if get_origin(value) is not None else ()
+        if values and all(isinstance(item, str) for item in values):
+            found[name] = values
+    return found
+
+
+@pytest.mark.parametrize("struct", find_types(), ids=lambda struct: struct.__name__)
+def test_every_field_of_every_type_is_covered(struct: type[msgspec.Struct]) -> None:
+    (text,) = [rule.text for rule in RULES if rule.text.startswith(f"{struct.__name__}: ")]
+    fields = msgspec.structs.fields(struct)
+    assert find_quoted(text) == {field.encode_name for field in fields if field.name != "more"}
+
+
+@pytest.mark.parametrize("name", find_enumerations())
+def test_every_value_of_every_enumeration_is_covered(name: str) -> None:
+    (text,) = [rule.text for rule in RULES if rule.text.startswith(f"{name}: ")]
+    assert find_quoted(text) == set(find_enumerations()[name])
+
+
+def test_every_field_that_the_core_types_name_is_covered() -> None:
+    path = SPECIFICATIONS / "core-types.zh.md"
+    if not path.is_file():
+        pytest.skip("the core types are not beside this checkout")
+    fields = set(FIELD.findall(path.read_text(encoding="utf-8")))
+    assert len(fields) > 50
+    assert fields - find_quoted(PROTOCOL_TEXT) == set()

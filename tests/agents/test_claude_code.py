@@ -88,6 +88,7 @@ def test_real_files_are_claimed_and_paired(real: Path) -> None:
     assert sum(body(e) == {"missing_result": True} for e in made) == MISSING.get(name, 0)
 
 
+@pytest.mark.spec("whole-conversation")
 def test_real_files_lose_no_word(real: Path) -> None:
     kept = {text.strip() for event in read(real).events for text in iter_strings(event["content"])}
     blob = "\0".join(kept)

@@ -92,6 +92,7 @@ def test_a_session_without_an_id_gets_one() -> None:
     assert read(file).conversation["id"] == "conv_20260203_00000000"
 
 
+@pytest.mark.spec("conversation-title")
 def test_titles() -> None:
     file = File()
     leaf = file.user("hi")
@@ -130,6 +131,7 @@ def test_the_context_is_annotated_when_it_changes() -> None:
     ]
 
 
+@pytest.mark.spec("complete-output")
 def test_what_is_not_carried_over_is_counted() -> None:
     file = File()
     file.user("hi")

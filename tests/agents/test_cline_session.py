@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from open_token.builder.draft import Draft
-from open_token.locallib.discovery import Discovery
+from open_token.library.discovery import Discovery
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source

@@ -865,6 +865,7 @@ def test_the_corpus_is_read_whole(rollouts: list[Path]) -> None:
             assert [text for text in words_of(record) if text not in carried] == [], path.name
 
 
+@pytest.mark.spec("usage-counts")
 def test_the_corpus_counts_each_request_once(rollouts: list[Path]) -> None:
     for path in rollouts:
         if path.name not in ("vct_codex.jsonl", "agentcmd_rollout_small.jsonl"):

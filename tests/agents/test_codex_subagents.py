@@ -71,6 +71,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 class TestSubagents:
+    @pytest.mark.spec("span-events")
     def test_inline(self, tree: Path) -> None:
         record, events = read(at=tree)
         start = next(item for item in events if item["type"] == "span_start")

@@ -23,6 +23,7 @@ def types(events: list[Event]) -> list[str]:
     return [event["type"] for event in events]
 
 
+@pytest.mark.spec("one-participant-each")
 def test_participants_are_entered_once(draft: Draft) -> None:
     assert draft.get_actor("human", "user") == draft.get_actor("human", "user") == "act_001"
     assert (
@@ -118,6 +119,7 @@ def test_arguments_that_are_no_object_are_raw(draft: Draft, given: Any, raw: str
     assert finish(draft)[1][0]["content"]["data"]["arguments"] == {"raw": raw}
 
 
+@pytest.mark.spec("missing-result")
 def test_a_missing_result_stands_behind_the_tool_events_of_its_message(draft: Draft) -> None:
     model = draft.get_actor("model", "assistant")
     draft.add_tool_call("t1", "a", {}, model, group="m1")
@@ -138,6 +140,7 @@ def test_a_missing_result_stands_behind_the_tool_events_of_its_message(draft: Dr
     assert record.next_event_number == 6
 
 
+@pytest.mark.spec("shared-call-id")
 def test_a_result_that_comes_much_later_still_pairs(draft: Draft) -> None:
     model = draft.get_actor("model", "assistant")
     draft.add_tool_call("t1", "a", {}, model)
@@ -156,6 +159,7 @@ def test_an_orphan_result_says_so(draft: Draft) -> None:
     assert events[1]["links"]["parent_id"] == events[0]["id"]
 
 
+@pytest.mark.spec("tool-pairing")
 def test_a_second_result_is_an_annotation(draft: Draft) -> None:
     draft.add_tool_call("t", "a", {}, draft.get_actor("model", "assistant"))
     draft.add_tool_result("t", "one")
@@ -178,6 +182,7 @@ def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
     assert [note.code for note in record.notes] == ["duplicate-call"]
 
 
+@pytest.mark.spec("span-end")
 def test_spans_are_closed(draft: Draft) -> None:
     main, sub = (
         draft.get_actor("model", "assistant"),
@@ -210,6 +215,7 @@ def test_usage_may_come_late() -> None:
     assert finish(draft)[1][0]["usage"] == {"output_tokens": 9}
 
 
+@pytest.mark.spec("complete-output")
 def test_notes_are_counted_with_their_first_place(draft: Draft) -> None:
     for line in (3, 9):
         draft.note_omission("skipped-record", f"line {line}", "type progress")
@@ -255,11 +261,13 @@ def test_big_integers_are_coerced_and_told(draft: Draft) -> None:
     ]
 
 
+@pytest.mark.spec("conversation-id")
 def test_ids_of_the_conversation(draft: Draft) -> None:
     draft.add_message("user", "hi", draft.get_actor("human", "user"))
     assert finish(draft)[0].conversation["id"] == "conv_20260131_01234567"
 
 
+@pytest.mark.spec("generated-id")
 def test_the_day_of_a_made_id_is_that_of_the_first_timestamp(draft: Draft) -> None:
     draft.add_message("user", "hi", draft.get_actor("human", "user"), ts="2025-05-05T05:05:05Z")
     assert finish(draft)[0].conversation["id"].startswith("conv_20250505_")

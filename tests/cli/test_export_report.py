@@ -37,7 +37,7 @@ def test_an_export_without_a_report_does_not_load_it() -> None:
     for name in (
         "open_token.native.fidelity",
         "open_token.native.embed",
-        "open_token.locallib.follow",
+        "open_token.library.follow",
         "sqlite3",
         "zipfile",
         "yaml",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import hook, main
-from open_token.locallib.hooks.handlers import runtimes
-from open_token.locallib.hooks.log import LogLine, append_log
+from open_token.library.hooks.handlers import runtimes
+from open_token.library.hooks.log import LogLine, append_log
 
 
 @pytest.fixture

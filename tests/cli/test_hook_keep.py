@@ -9,8 +9,8 @@ import pytest
 from hook_calls import TALKS, settle
 from open_token.cli import main
 from open_token.cli.hook_keep import drop_option_variables
-from open_token.locallib.hooks.payload import HookCall
-from open_token.locallib.hooks.queue import CallQueue
+from open_token.library.hooks.payload import HookCall
+from open_token.library.hooks.queue import CallQueue
 
 SECRET = "-".join(("sk", "ant", "api03", "x7Kp" * 23 + "AA"))
 

@@ -14,7 +14,7 @@ import pytest
 from hook_calls import TALKS, calls, settle
 from open_token.cli import hook_run, main
 from open_token.integrity.verify import VERIFIED, verify_bytes
-from open_token.locallib.hooks.queue import CallQueue
+from open_token.library.hooks.queue import CallQueue
 
 PATIENCE = 60.0
 

@@ -16,7 +16,7 @@ from fake_talk import write
 from open_token import registry
 from open_token.builder.draft import Draft
 from open_token.cli import main
-from open_token.locallib import file_ends
+from open_token.library import file_ends
 from open_token.model.document import Found
 from open_token.sources.source import Source
 from terminal import Terminal

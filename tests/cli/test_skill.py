@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import main, skill
-from open_token.locallib import skills
+from open_token.library import skills
 
 FOLDER = f".agents/skills/{skills.SKILL_NAME}"
 

@@ -235,6 +235,7 @@ def test_what_an_event_lacks_is_put_in_its_place() -> None:
     assert record.next_event_number == 8
 
 
+@pytest.mark.spec("no-extra-keys")
 @pytest.mark.parametrize(
     ("document", "code"),
     [

@@ -11,8 +11,8 @@ from fuzzing.campaign import Violated
 from fuzzing.mutate import CANARY
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError, OpenTokenError
-from open_token.locallib.follow import Follower
-from open_token.locallib.ndjson_stream import FollowStream, read_written_stream
+from open_token.library.follow import Follower
+from open_token.library.ndjson_stream import FollowStream, read_written_stream
 from open_token.native.fidelity import ExportObserver, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import export

@@ -38,12 +38,14 @@ def sealed(record: Record, level: str = "hash") -> tuple[list[Event], EventHashe
     return events, made
 
 
+@pytest.mark.spec("events-sorted")
 def test_seq_runs_from_one() -> None:
     events, made = sealed(record_of("a", "b", "c"))
     assert [event["seq"] for event in events] == [1, 2, 3]
     assert made.count == 3
 
 
+@pytest.mark.spec("events-hash")
 def test_the_hashes_are_those_of_the_bytes() -> None:
     record = record_of("a", [{"b": [1.5, 1e21, "é😀"]}])
     events, made = sealed(record)

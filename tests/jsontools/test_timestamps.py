@@ -25,6 +25,7 @@ def test_zones_are_converted_and_digits_kept(given_text: str, expected: str) -> 
     assert to_utc(given_text) == expected
 
 
+@pytest.mark.spec("event-timestamp")
 @pytest.mark.parametrize(
     "value",
     [

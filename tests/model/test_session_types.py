@@ -101,6 +101,21 @@ EXAMPLES: list[tuple[type[OpenStruct], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec(
+    "type-session",
+    "type-turn-projection",
+    "type-content-block",
+    "type-tool-call-projection",
+    "type-pending-question-ref",
+    "type-memory-ref",
+    "type-patch-envelope",
+    "type-memory",
+    "type-api-key",
+    "type-scheduled-task",
+    "type-scheduled-task-run",
+    "type-bridge",
+    "type-ui-card",
+)
 @pytest.mark.parametrize(
     ("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", "")
 )
@@ -112,6 +127,21 @@ def test_examples_go_through_unchanged(kind: type[OpenStruct], example: dict[str
     assert value.more is msgspec.UNSET
 
 
+@pytest.mark.spec(
+    "type-session",
+    "type-turn-projection",
+    "type-content-block",
+    "type-tool-call-projection",
+    "type-pending-question-ref",
+    "type-memory-ref",
+    "type-patch-envelope",
+    "type-memory",
+    "type-api-key",
+    "type-scheduled-task",
+    "type-scheduled-task-run",
+    "type-bridge",
+    "type-ui-card",
+)
 @pytest.mark.parametrize(
     ("kind", "example"), EXAMPLES, ids=lambda value: getattr(value, "__name__", "")
 )
@@ -161,6 +191,20 @@ CLOSED: list[tuple[type[OpenStruct], dict[str, Any], str, list[str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec(
+    "type-session-status",
+    "type-turn-kind",
+    "type-turn-role",
+    "type-turn-status",
+    "type-trigger",
+    "type-block-type",
+    "type-tool-status",
+    "type-patch-type",
+    "type-memory-type",
+    "type-record-type",
+    "type-run-status",
+    "type-target",
+)
 @pytest.mark.parametrize(
     ("kind", "example", "name", "values"), CLOSED, ids=lambda value: str(value)[:20]
 )
@@ -173,6 +217,7 @@ def test_enumerations(
         from_builtins({**example, name: "something else"}, kind)
 
 
+@pytest.mark.spec("memory-length")
 @pytest.mark.parametrize("content", ["", "x" * 501])
 def test_memories_have_1_to_500_characters(content: str) -> None:
     from_builtins({**MEMORY, "content": "x" * 500}, Memory)

@@ -43,6 +43,7 @@ def thoughts(events: list[Event]) -> list[Any]:
     return [event["content"] for event in events if event.get("role") == "assistant_thought"]
 
 
+@pytest.mark.spec("tools-always-exported")
 def test_only_thoughts_are_left_out() -> None:
     events = run(made())
     assert thoughts(events) == []
@@ -66,12 +67,14 @@ def test_the_tokens_of_a_thought_left_out_stay() -> None:
     assert "role" not in kept
 
 
+@pytest.mark.spec("internal-redacted")
 def test_placeholders_hold_no_word() -> None:
     found = thoughts(run(made(), include="include-internal"))
     sealed = {"mime": "application/json", "data": {"redacted": True, "encrypted": True}}
     assert found == [PLACEHOLDER, PLACEHOLDER, sealed, PLACEHOLDER]
 
 
+@pytest.mark.spec("internal-summary")
 def test_summaries_are_the_runtimes_or_the_first_sentence() -> None:
     found = thoughts(run(made(), include="include-internal", internal="summary"))
     assert found[0] == {
@@ -84,11 +87,13 @@ def test_summaries_are_the_runtimes_or_the_first_sentence() -> None:
     assert found[3]["text"] == "counted"
 
 
+@pytest.mark.spec("internal-full")
 def test_full_is_every_word() -> None:
     found = thoughts(run(made(), include="include-internal", internal="full"))
     assert found[0] == {"mime": "text/plain", "text": WORDS}
 
 
+@pytest.mark.spec("internal-full-policy")
 def test_the_policy_can_forbid_full() -> None:
     found = thoughts(
         run(made(), Policy(forbid_internal_full=True), include="include-internal", internal="full")

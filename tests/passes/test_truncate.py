@@ -156,6 +156,7 @@ def test_a_text_keeps_its_first_1024_and_last_256_characters() -> None:
     }
 
 
+@pytest.mark.spec("truncation-ends")
 def test_characters_are_code_points() -> None:
     words = "😀é" * 3000
     (content,) = contents(squeezed(document(message(words))))
@@ -220,6 +221,7 @@ def test_a_cut_text_keeps_its_original_length_when_it_is_cut_again() -> None:
     assert content["data"] == {"truncated": True, "original_length": 90_000}
 
 
+@pytest.mark.spec("truncation-order")
 def test_texts_go_before_data() -> None:
     source = document(message("x" * 3000), use(1, {"command": "y" * 9000}), result(1, text("ok")))
     first, second, _ = contents(run(source, max_bytes=len(run(source)) - 1))
@@ -230,6 +232,7 @@ def test_texts_go_before_data() -> None:
 # --- data ---
 
 
+@pytest.mark.spec("truncated-json")
 def test_a_string_in_an_object_is_marked_beside_it() -> None:
     words = ascending(5000)
     source = document(
@@ -433,6 +436,7 @@ def test_what_stays_is_cut_no_more_than_needed() -> None:
     assert [len(content["text"]) for content in contents(made)[1:]] == [2000, 1500]
 
 
+@pytest.mark.spec("drop-oldest")
 def test_calls_spans_and_annotations_go_whole() -> None:
     source = document(
         use(1, {"task": "x" * 900}),

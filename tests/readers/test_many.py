@@ -10,7 +10,7 @@ from conftest import KEY
 from golden_cases import CASES, read_case
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError
-from open_token.locallib.export_many import export_conversations, list_exports
+from open_token.library.export_many import export_conversations, list_exports
 from open_token.options import ExportOptions
 from open_token.registry import (
     READERS,

@@ -8,7 +8,7 @@ import fake_talk
 from golden_cases import CASES, GOLDEN, read_case
 from open_token import registry
 from open_token.errors import InputError, UsageError
-from open_token.locallib.discovery import Discovery
+from open_token.library.discovery import Discovery
 from open_token.registry import READERS, detect_format, load_reader
 from open_token.sources.source import Source
 

@@ -368,11 +368,26 @@ def all_of(heard: dict[str, list[Any]]) -> Served:
     return Served([item for way in ("legacy", "raw", "sse", "rest") for item in heard[way]])
 
 
+@pytest.mark.spec(
+    "chat-stop",
+    "chat-compact",
+    "demo-keywords",
+    "type-session-status",
+    "type-turn-kind",
+    "type-turn-role",
+    "type-turn-status",
+    "type-trigger",
+    "type-block-type",
+    "type-tool-status",
+    "type-patch-type",
+    "type-plan-status",
+)
 @pytest.mark.parametrize("name", VALUES)
 def test_every_value_is_served(heard: dict[str, list[Any]], name: str) -> None:
     assert all_of(heard).values[name] == set(VALUES[name].split())
 
 
+@pytest.mark.spec("older-dialect", "raw-dialect", "server-sent-events")
 @pytest.mark.parametrize(
     "name", ["TurnKind", "TurnRole", "Trigger", "PlanStatus", "ToolStatus", "PatchType"]
 )
@@ -383,6 +398,25 @@ def test_both_dialects_and_event_streams_tell_the_same(
     assert told == {way: set(VALUES[name].split()) for way in told}
 
 
+@pytest.mark.spec(
+    "type-session",
+    "type-turn-projection",
+    "type-content-block",
+    "type-tool-call-projection",
+    "type-pending-question-ref",
+    "type-memory-ref",
+    "type-patch-envelope",
+    "type-memory",
+    "type-api-key",
+    "type-scheduled-task",
+    "type-scheduled-task-run",
+    "type-bridge",
+    "type-ui-card",
+    "type-replay-state",
+    "type-history-node",
+    "type-checkpoint",
+    "type-context-stats",
+)
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_is_served(heard: dict[str, list[Any]], name: str) -> None:
     fields = set(FIELDS[name].split())
@@ -398,6 +432,7 @@ def test_every_field_is_served(heard: dict[str, list[Any]], name: str) -> None:
     assert fields - given <= later.get(name, set())
 
 
+@pytest.mark.spec("compaction-turn")
 def test_a_compaction_has_all_its_fields(heard: dict[str, list[Any]]) -> None:
     turns = all_of(heard).of["TurnProjection"]
     made = [
@@ -416,6 +451,7 @@ ANNOTATED = (
 )
 
 
+@pytest.mark.spec("compaction-turn")
 def test_all_of_it_is_in_the_history_and_in_the_export(heard: dict[str, list[Any]]) -> None:
     """What a compaction put by too; each thing under the name that the format has for it."""
     turns = [node["turn"] for node in heard["history"][0]["nodes"]]

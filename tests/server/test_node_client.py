@@ -131,6 +131,7 @@ def test_an_exchange_in_both_dialects(tmp_path: Path, node: str, dialect: str) -
     run(test())
 
 
+@pytest.mark.spec("socket-authentication")
 def test_a_refused_key_is_a_connect_error(tmp_path: Path, node: str) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:

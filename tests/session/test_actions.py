@@ -108,6 +108,7 @@ def test_answers_in_words(given: dict[str, Any], answers: list[str]) -> None:
     assert actions.normalize_answer(question, given)["answers"] == answers
 
 
+@pytest.mark.spec("turn-events")
 def test_stopping_keeps_what_was_said() -> None:
     state = SessionState("s")
     put(
@@ -131,6 +132,7 @@ def test_stopping_keeps_what_was_said() -> None:
     assert actions.interrupt_run(state) == []
 
 
+@pytest.mark.spec("turn-events")
 def test_failing_says_why() -> None:
     state = SessionState("s")
     put(state, ("run.started", {"run_id": "r"}), opened("a"))

@@ -55,6 +55,7 @@ def test_rewind_and_go_on_and_switch_back() -> None:
     assert state.head is None
 
 
+@pytest.mark.spec("rewind-and-switch")
 def test_a_question_waits_wherever_its_branch_is_current() -> None:
     state = talk("a")
     made = [

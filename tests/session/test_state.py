@@ -86,6 +86,7 @@ def test_a_client_that_comes_back_has_the_same_turns(talk: Talk, data: st.DataOb
     assert mirror.session["status"] == talk.state.session.status
 
 
+@pytest.mark.spec("stream-sequence")
 @given(talks())
 def test_numbers_only_grow(talk: Talk) -> None:
     items = [
@@ -139,6 +140,7 @@ def test_what_was_shown_stays_as_it_was() -> None:
     assert (state.turn("t").blocks[0].content, state.turn("t").status) == ("ab", "completed")
 
 
+@pytest.mark.spec("raw-dialect")
 def test_a_raw_patch_is_small_and_a_legacy_one_whole() -> None:
     state, _ = log_of(opened(), ("text.delta", {"turn_id": "t", "text": "one "}))
     entry = state.add("text.delta", {"turn_id": "t", "text": "two"}, AT)

@@ -45,6 +45,7 @@ def document(events: list[Event], integrity: Integrity | None, **facts: Any) -> 
     return made | ({"integrity": integrity} if integrity else {})
 
 
+@pytest.mark.spec("single-json-object")
 @pytest.mark.parametrize("facts", [{}, {"exported_at": "2026-01-31T00:00:00Z"}])
 @pytest.mark.parametrize("integrity", [None, SEALED])
 @pytest.mark.parametrize("events", [[], EVENTS[:1], EVENTS])

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from open_token.model.document import Event, Record
 from open_token.writers import NdjsonWriter
 
@@ -20,6 +22,7 @@ EVENT: Event = {
 }
 
 
+@pytest.mark.spec("ndjson-header")
 def test_the_header_carries_what_stands_around_the_events() -> None:
     assert json.loads(NdjsonWriter().head(RECORD)) == {
         "type": "header",
@@ -31,6 +34,7 @@ def test_the_header_carries_what_stands_around_the_events() -> None:
     assert b"exported_at" not in NdjsonWriter().head(Record({}, [], []))
 
 
+@pytest.mark.spec("ndjson-events")
 def test_an_event_is_one_flat_line() -> None:
     line = NdjsonWriter().event(EVENT, 1)
     assert line.count(b"\n") == 1
@@ -40,6 +44,7 @@ def test_an_event_is_one_flat_line() -> None:
     assert EVENT["type"] == "message"
 
 
+@pytest.mark.spec("ndjson-footer")
 def test_the_footer_is_always_there() -> None:
     assert json.loads(NdjsonWriter().tail(RECORD, None, 1)) == {"type": "footer"}
     assert json.loads(NdjsonWriter().tail(RECORD, {"events_hash": "00"}, 1)) == {

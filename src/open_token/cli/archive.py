@@ -21,8 +21,8 @@ from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
 from open_token.jsontools.walk import replace_lone_surrogates
-from open_token.locallib.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
-from open_token.locallib.discovery import Discovery
+from open_token.library.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
+from open_token.library.discovery import Discovery
 from open_token.options import split_option_words
 from open_token.settings import load_settings
 

@@ -6,7 +6,7 @@ from open_token.cli.dispatch import VERBS
 from open_token.cli.export import OUTPUT_FORMATS
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.help import Help
-from open_token.locallib.hooks.handlers import list_hook_agents
+from open_token.library.hooks.handlers import list_hook_agents
 from open_token.options import OPTIONS
 from open_token.registry import READERS
 

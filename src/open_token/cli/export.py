@@ -32,7 +32,7 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.locallib.export_many import INDEX_NAME, export_conversations
+from open_token.library.export_many import INDEX_NAME, export_conversations
 from open_token.model.document import Event, Note, Record
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pipeline import Receipt, export

@@ -13,8 +13,8 @@ from open_token.cli.shared.signals import stop_event_on_signals
 from open_token.cli.shared.source_selection import SelectedSource, choose_conversation
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
-from open_token.locallib.follow import Follower
-from open_token.locallib.ndjson_stream import FollowStream, WrittenStream, read_written_stream
+from open_token.library.follow import Follower
+from open_token.library.ndjson_stream import FollowStream, WrittenStream, read_written_stream
 from open_token.storage.files import open_growing
 
 _POLL_SECONDS = 0.03

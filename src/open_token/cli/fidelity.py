@@ -13,7 +13,7 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.locallib.export_many import list_exports
+from open_token.library.export_many import list_exports
 from open_token.model.document import Note
 from open_token.native.fidelity import ExportObserver, FidelityReport, measure_fidelity
 from open_token.options import ExportOptions

@@ -17,10 +17,10 @@ from open_token.cli.shared.installation import (
     select_runtimes,
 )
 from open_token.errors import OutputError, UsageError
-from open_token.locallib.hooks import installation
-from open_token.locallib.hooks.handlers import get_hooks, list_hook_agents
-from open_token.locallib.hooks.log import LogLine, read_last_lines
-from open_token.locallib.skills import InstallEnvironment
+from open_token.library.hooks import installation
+from open_token.library.hooks.handlers import get_hooks, list_hook_agents
+from open_token.library.hooks.log import LogLine, read_last_lines
+from open_token.library.skills import InstallEnvironment
 from open_token.storage.files import Folders
 
 HELP = Help(

@@ -10,10 +10,10 @@ from pathlib import Path
 from open_token.api import build_context
 from open_token.cli.hook_run import HOOKS_FOLDER
 from open_token.cli.shared.console import Console
-from open_token.locallib.archive import Archive
-from open_token.locallib.discovery import Discovery
-from open_token.locallib.hooks.archiving import ArchivingContext, process_queue
-from open_token.locallib.hooks.queue import CallQueue
+from open_token.library.archive import Archive
+from open_token.library.discovery import Discovery
+from open_token.library.hooks.archiving import ArchivingContext, process_queue
+from open_token.library.hooks.queue import CallQueue
 from open_token.options import OPTION_NAMES, ExportOptions
 from open_token.settings import load_settings
 from open_token.storage.files import Folders

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from open_token.locallib.hooks.payload import MAX_CALL_SIZE, parse_call
-from open_token.locallib.hooks.queue import CallQueue
+from open_token.library.hooks.payload import MAX_CALL_SIZE, parse_call
+from open_token.library.hooks.queue import CallQueue
 from open_token.storage.files import Folders
 
 HOOKS_FOLDER = "hooks"

@@ -22,7 +22,7 @@ from open_token.cli.shared.session_titles import mask_session_titles
 from open_token.cli.shared.source_selection import check_reader_name
 from open_token.errors import InputError, UsageError
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.locallib.discovery import Discovery, Session, filter_by_words
+from open_token.library.discovery import Discovery, Session, filter_by_words
 
 HELP = Help(
     summary="List the sessions on this machine, newest first.",

@@ -14,7 +14,7 @@ from open_token.cli.shared.installation import (
     select_runtimes,
 )
 from open_token.errors import OutputError
-from open_token.locallib import skills
+from open_token.library import skills
 from open_token.storage.files import Folders
 
 HELP = Help(

@@ -10,7 +10,7 @@ import msgspec
 
 from open_token.jsontools.timestamps import from_epoch, to_epoch_ms
 from open_token.model.document import Content, Conversation, Event, Export
-from open_token.titles import choose_title
+from open_token.model.titles import choose_title
 
 _SPAN_LABELS = {
     "subagent": "subagents",

@@ -18,7 +18,7 @@ from open_token.errors import InputError, OutputError, UsageError
 from open_token.integrity.verify import VERIFIED, verify_source
 from open_token.jsontools.timestamps import from_epoch
 from open_token.jsontools.walk import replace_lone_surrogates
-from open_token.locallib.discovery import (
+from open_token.library.discovery import (
     Discovery,
     Session,
     drop_cut_word,
@@ -43,13 +43,13 @@ from open_token.mcp.schemas import (
     build_schema,
 )
 from open_token.model.document import Event, Record
+from open_token.model.titles import shorten
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.redaction.text_stream import redact_text
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file, make_folder
-from open_token.titles import shorten
 from open_token.validation.validate import Problem, validate_bytes, validate_lines
 
 _MAX_PROBLEMS = 50

@@ -17,7 +17,7 @@ import msgspec
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.jsontools.nesting import measure_depth, run_with_fresh_stack
-from open_token.locallib.export_many import list_exports
+from open_token.library.export_many import list_exports
 from open_token.model.document import Event
 from open_token.native.compression import (
     EXPANSION_MIN_LIMIT,

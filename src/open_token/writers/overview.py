@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from open_token.model.document import Event, Record
-from open_token.titles import choose_title, normalize_title, shorten
+from open_token.model.titles import choose_title, normalize_title, shorten
 from open_token.writers.escape import make_visible, to_one_line
 from open_token.writers.rows import (
     classify_tool,

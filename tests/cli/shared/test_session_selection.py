@@ -20,7 +20,7 @@ UNUSED = {
     "yaml",
     "zipfile",
     "open_token.cli.shared.session_selection",
-    "open_token.locallib.discovery",
+    "open_token.library.discovery",
     "open_token.native.embed",
     "open_token.redaction.user_rules",
     "platformdirs",

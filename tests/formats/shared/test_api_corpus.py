@@ -113,6 +113,7 @@ def test_streams_are_claimed_as_they_are(logs: list[tuple[str, list[dict[str, An
         assert load_reader(reader).sniff(stream)
 
 
+@pytest.mark.spec("whole-conversation")
 def test_all_words_are_kept(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
         everything = "\n".join(iter_strings([event["content"] for event in told(reader, pairs)]))

@@ -13,6 +13,7 @@ from open_token.server.errors import ApiError
 Fakes = Callable[..., None]
 
 
+@pytest.mark.spec("compaction-turn")
 def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         full = ["an answer", UsagePiece({"input_tokens": 900, "output_tokens": 20})]
@@ -59,6 +60,7 @@ def _counting(model: Scripted):  # type: ignore[no-untyped-def]
     return stream
 
 
+@pytest.mark.spec("compaction-turn")
 def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         model = Scripted(

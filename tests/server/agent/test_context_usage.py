@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_rooms import rooms, run
 from open_token.server.agent.context_usage import (
     build_context_stats,
@@ -63,6 +65,7 @@ class Heavy:
     spec = ToolSpec(name="Heavy", description="word " * 400)
 
 
+@pytest.mark.spec("context-stats")
 def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from agent_rooms import Fake, Scripted, rooms, run
 from open_token.model.session_types import ContentBlock, to_builtins
@@ -38,6 +39,7 @@ def assistant(name: str, *blocks: dict[str, Any], **more: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.spec("chat-send-fields")
 def test_parts_of_a_message() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     pixel = {"type": "image_url", "image_url": "data:image/png;base64,AA=="}
@@ -137,6 +139,7 @@ def test_what_is_left_out() -> None:
     assert get_last_text(state, "nobody") == ""
 
 
+@pytest.mark.spec("session-import")
 def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:

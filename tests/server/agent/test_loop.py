@@ -16,6 +16,7 @@ from open_token.server.store.rows import NewMemory
 Fakes = Callable[..., None]
 
 
+@pytest.mark.spec("turn-boundaries")
 def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
     tmp_path: Path, fakes: Fakes
 ) -> None:
@@ -63,6 +64,7 @@ def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
+@pytest.mark.spec("chat-end")
 def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(Scripted(*(calls("One", f"c{n}") for n in range(9))), Fake("One", lambda _: 1))
@@ -77,6 +79,7 @@ def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
+@pytest.mark.spec("subagent-turns")
 def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         model = Scripted(
@@ -126,6 +129,7 @@ def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
+@pytest.mark.spec("subagent-turns")
 def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -199,6 +203,7 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
     run(talk())
 
 
+@pytest.mark.spec("planning-mode", "type-mode", "type-plan-status")
 def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         look = Fake("Look", lambda _: "there")
@@ -249,6 +254,7 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
     run(talk())
 
 
+@pytest.mark.spec("memory-injected-event", "type-memory-ref")
 def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         model = Scripted("a", "b")

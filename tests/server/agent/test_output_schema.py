@@ -68,6 +68,7 @@ def test_an_answer_that_is_no_json() -> None:
         parse_output("nothing of the kind")
 
 
+@pytest.mark.spec("headless-run")
 @pytest.mark.parametrize(
     ("answers", "result"),
     [
@@ -99,6 +100,7 @@ def test_headless_with_a_schema(
     run(talk())
 
 
+@pytest.mark.spec("chat-end")
 def test_the_last_words_are_the_result_of_every_chat(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
@@ -129,6 +131,7 @@ def test_the_last_words_are_the_result_of_every_chat(
     run(talk())
 
 
+@pytest.mark.spec("headless-run")
 def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -> None:
     async def talk() -> None:
         fakes(Scripted("three"))
@@ -141,6 +144,7 @@ def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -
     run(talk())
 
 
+@pytest.mark.spec("headless-run")
 def test_headless_nobody_is_asked(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:

@@ -59,6 +59,7 @@ def test_what_goes_wrong_is_a_result(
     run(talk())
 
 
+@pytest.mark.spec("tool-result-meta")
 def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         meta = {
@@ -85,6 +86,7 @@ def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes
     run(talk())
 
 
+@pytest.mark.spec("long-results")
 @pytest.mark.parametrize("given", ["word " * 1000, {"rows": ["word"] * 1000}])
 def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, given: Any) -> None:
     async def talk() -> None:
@@ -105,6 +107,7 @@ def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, giv
     run(talk())
 
 
+@pytest.mark.spec("chat-send-fields")
 def test_the_environment_of_session_and_message_reaches_the_tool(
     tmp_path: Path, fakes: Fakes
 ) -> None:

@@ -49,6 +49,7 @@ def told(
     return result, *found[0]
 
 
+@pytest.mark.spec("long-results")
 @pytest.mark.parametrize("letter", ["a", "ü", "数", "🎉"])
 @pytest.mark.parametrize("count", [29_990, 40_000, 300_000])
 def test_both_ends_of_a_long_text(tmp_path: Path, fakes: Fakes, letter: str, count: int) -> None:

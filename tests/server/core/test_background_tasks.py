@@ -34,6 +34,7 @@ async def ended(shop: Workshop, task: BackgroundTask) -> BackgroundTask:
     return now
 
 
+@pytest.mark.spec("task-updated-event", "type-background-task", "type-task-status")
 def test_a_task_ends_and_is_told(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         good, bad = await begin(shop, "echo one; echo two; echo three"), await begin(shop, "exit 3")
@@ -55,6 +56,7 @@ def test_a_task_ends_and_is_told(tmp_path: Path) -> None:
     working(tmp_path, do)
 
 
+@pytest.mark.spec("background-task-routes")
 def test_a_task_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         tasks = shop.services.tasks

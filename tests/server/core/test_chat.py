@@ -19,6 +19,7 @@ from open_token.server.store.rows import Caller, KeyRow
 Fakes = Callable[..., None]
 
 
+@pytest.mark.spec("chat-send-fields", "turn-events")
 def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -48,6 +49,7 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
     run(talk())
 
 
+@pytest.mark.spec("chat-send-queue")
 def test_a_second_message_waits_and_then_has_its_own_run(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_second_message_waits_and_then_has_its_own_run(
     run(talk())
 
 
+@pytest.mark.spec("chat-send-queue")
 def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -107,6 +110,7 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
     run(talk())
 
 
+@pytest.mark.spec("ask-user-question")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -140,6 +144,7 @@ def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any])
     run(talk())
 
 
+@pytest.mark.spec("ask-user-question")
 def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -166,6 +171,7 @@ def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
 ASK = '{"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}'
 
 
+@pytest.mark.spec("ask-user-question")
 @pytest.mark.parametrize(
     ("pieces", "shown"),
     [
@@ -209,6 +215,7 @@ def test_a_question_waits_only_when_it_is_one_and_comes_last(
     run(talk())
 
 
+@pytest.mark.spec("ask-user-question")
 def test_an_answer_may_come_before_the_chat_has_ended(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +316,7 @@ def test_a_question_that_was_stopped_before_it_was_asked(
     run(talk())
 
 
+@pytest.mark.spec("ask-user-answer")
 def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -327,6 +335,7 @@ def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
     run(talk())
 
 
+@pytest.mark.spec("ask-user-answer")
 def test_answers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:
@@ -347,6 +356,7 @@ def test_answers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     run(talk())
 
 
+@pytest.mark.spec("chat-stop")
 def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         begun, never = asyncio.Event(), asyncio.Event()
@@ -382,6 +392,7 @@ def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
+@pytest.mark.spec("chat-stop")
 def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         begun = asyncio.Event()
@@ -411,6 +422,7 @@ def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fak
     run(talk())
 
 
+@pytest.mark.spec("whatif-branch")
 def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         model = Scripted("a1", "a2", "a3")
@@ -435,6 +447,7 @@ def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes
     run(talk())
 
 
+@pytest.mark.spec("session-compact", "chat-compact")
 def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:

@@ -11,6 +11,7 @@ from open_token.server.errors import ApiError
 GOOD: dict[str, Any] = {"session_id": "sess_1", "message": "hi"}
 
 
+@pytest.mark.spec("chat-send-fields")
 def test_a_whole_message() -> None:
     sent = parse_chat_request(
         {
@@ -40,6 +41,7 @@ def test_a_whole_message() -> None:
     assert sent.more == {"compaction_ratio": 0.5, "more": "too"}
 
 
+@pytest.mark.spec("chat-send-fields", "type-mode")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -81,6 +83,7 @@ def test_what_does_not_fit_is_refused(payload: Any) -> None:
     assert "secret" not in refused.value.detail
 
 
+@pytest.mark.spec("ask-user-answer")
 def test_an_answer_fits_its_questions() -> None:
     questions = [
         {"options": [{"label": "A"}, {"label": "B"}], "multiSelect": True},

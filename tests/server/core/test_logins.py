@@ -42,6 +42,7 @@ def refused(rest: Rest, *given: str) -> str:
     return caught.value.code
 
 
+@pytest.mark.spec("sdk-authorization")
 def test_a_code_is_good_once(rest: Rest) -> None:
     code = promised(rest)
     user, key = rest.run(logins.exchange_code(rest.services, code, "x7", PAGE))
@@ -67,6 +68,7 @@ def test_a_wrong_guess_is_refused(rest: Rest, change: str, state: str, origin: s
     rest.close()
 
 
+@pytest.mark.spec("sdk-authorization")
 def test_a_code_is_good_for_a_minute(rest: Rest, time: Time) -> None:
     code = promised(rest)
     time.now += timedelta(seconds=logins.CODE_SECONDS + 1)

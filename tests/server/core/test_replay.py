@@ -102,6 +102,7 @@ async def shown(ask: Asking, session_id: str) -> list[Any]:
     return bare(await ask.state(session_id))
 
 
+@pytest.mark.spec("replay-start", "replay-speeds", "type-replay-status")
 def test_the_same_turns(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         await ask.talk()
@@ -155,6 +156,7 @@ def test_an_import_is_played(tmp_path: Path, path: Path, monkeypatch: pytest.Mon
     served(tmp_path, test)
 
 
+@pytest.mark.spec("replay-start")
 def test_pauses_are_those_of_the_recording(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         script = Script(ask.services, ask.owner, "sess_1", 1000, "sess_2")
@@ -172,6 +174,7 @@ def test_pauses_are_those_of_the_recording(tmp_path: Path) -> None:
     assert with_pause(tmp_path, test) == ([MAX_PAUSE], MAX_PAUSE)
 
 
+@pytest.mark.spec("replay-start")
 @pytest.mark.parametrize("speed", replay.SPEEDS)
 def test_pauses_are_shorter_by_the_speed(
     tmp_path: Path, speed: int, monkeypatch: pytest.MonkeyPatch
@@ -254,6 +257,7 @@ def test_what_the_person_typed_is_waited_for_no_longer(tmp_path: Path) -> None:
     with_pause(tmp_path, test)
 
 
+@pytest.mark.spec("replay-control", "replay-speeds", "type-replay-status")
 def test_autonomous_waits_for_nobody(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         session_id = await begun(ask)
@@ -266,6 +270,7 @@ def test_autonomous_waits_for_nobody(tmp_path: Path) -> None:
     with_pause(tmp_path, test)
 
 
+@pytest.mark.spec("replay-control", "type-replay-state", "type-replay-status")
 def test_pausing_and_going_on(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         session_id = await begun(ask)
@@ -288,6 +293,7 @@ def test_pausing_and_going_on(tmp_path: Path) -> None:
     with_pause(tmp_path, test)
 
 
+@pytest.mark.spec("replay-mismatch", "replay-speeds", "type-replay-status")
 @pytest.mark.parametrize("decision", ["keep", "go_on"])
 def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
     async def test(ask: Asking) -> None:
@@ -345,6 +351,7 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
     with_pause(tmp_path, test)
 
 
+@pytest.mark.spec("replay-speeds")
 def test_a_restart_in_the_middle(tmp_path: Path) -> None:
     async def before(ask: Asking) -> str:
         session_id = await begun(ask)
@@ -454,6 +461,7 @@ def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
     with_pause(tmp_path, test)
 
 
+@pytest.mark.spec("replay-preview")
 def test_what_cannot_be_played(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk(("run.started", {"run_id": "run_9"}))

@@ -431,6 +431,7 @@ def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
     run(talk())
 
 
+@pytest.mark.spec("ask-user-question")
 def test_a_question_survives_a_restart(tmp_path: Path) -> None:
     async def talk() -> None:
         time = Time()

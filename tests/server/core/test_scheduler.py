@@ -91,6 +91,7 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
     played(tmp_path, play)
 
 
+@pytest.mark.spec("missed-schedule", "type-run-status")
 @pytest.mark.parametrize(
     ("late", "error"),
     [

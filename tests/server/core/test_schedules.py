@@ -154,6 +154,7 @@ def test_started_by_hand_as_often_as_one_likes(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec("scheduled-task-calendar")
 def test_the_calendar_shows_what_ran_and_what_is_planned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ def test_an_example_comes_back_as_it_was(tmp_path: Path, path: Path) -> None:
     served(tmp_path, lambda ask: comes_back(ask, path))
 
 
+@pytest.mark.spec("session-import")
 def test_golden_cases_come_back_as_they_were(tmp_path: Path) -> None:
     async def test(ask: Asking) -> None:
         for path in [item for item in GOLDEN if item.is_file()][::3]:
@@ -174,6 +175,7 @@ def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
     assert back["integrity"]["events_hash"] == document["integrity"]["events_hash"]
 
 
+@pytest.mark.spec("session-import")
 def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
@@ -368,6 +370,7 @@ def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None
     )
 
 
+@pytest.mark.spec("session-import")
 def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     document: Any = api.export(EXAMPLES[0])

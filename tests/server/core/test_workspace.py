@@ -252,6 +252,7 @@ def test_each_session_has_a_folder_of_its_own_whatever_its_id(tmp_path: Path) ->
     assert spaces.get("sess_1").most_bytes == 10
 
 
+@pytest.mark.spec("files-changed-event")
 def test_those_who_watch_are_told(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         await publish_files_changed(

@@ -8,6 +8,7 @@ from open_token.errors import StoreError
 from rest import Rest
 
 
+@pytest.mark.spec("bearer-authorization")
 @pytest.mark.parametrize(
     "header",
     [

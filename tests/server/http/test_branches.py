@@ -13,6 +13,7 @@ def words(rest: Rest, name: str) -> list[str]:
     return [turn["blocks"][0]["content"] for turn in rest.get(f"/api/sessions/{name}/messages")]
 
 
+@pytest.mark.spec("session-messages", "rewind-and-switch")
 def test_going_back_and_across(rest: Rest) -> None:
     name = rest.session()
     place = f"/api/sessions/{name}"
@@ -41,6 +42,7 @@ def test_going_back_and_across(rest: Rest) -> None:
     assert not any(node["active"] for node in nodes)
 
 
+@pytest.mark.spec("session-history", "type-history-node")
 def test_history_has_the_whole_tree(rest: Rest) -> None:
     name = rest.session()
     _, second = rest.say(name, "one", "two")
@@ -69,6 +71,7 @@ def test_history_has_the_whole_tree(rest: Rest) -> None:
     }
 
 
+@pytest.mark.spec("session-checkpoints", "type-checkpoint")
 def test_checkpoints_and_their_last(rest: Rest) -> None:
     name = rest.session()
     first, second = rest.say(name, "one", "two")
@@ -87,6 +90,7 @@ def test_checkpoints_and_their_last(rest: Rest) -> None:
     }
 
 
+@pytest.mark.spec("checkout-preview")
 @pytest.mark.parametrize(("position", "seen"), [("before", ["one"]), ("turn_end", ["one", "two"])])
 def test_looking_changes_nothing(rest: Rest, position: str, seen: list[str]) -> None:
     name = rest.session()
@@ -107,6 +111,7 @@ def test_an_agent_at_work_is_not_moved(rest: Rest) -> None:
     assert words(rest, name) == ["one"]
 
 
+@pytest.mark.spec("rewind-and-switch")
 @pytest.mark.parametrize("verb", ["rewind", "switch-branch", "checkout"])
 def test_wrong_places_are_refused(rest: Rest, verb: str) -> None:
     place = f"/api/sessions/{rest.session()}/{verb}"
@@ -118,6 +123,7 @@ def test_wrong_places_are_refused(rest: Rest, verb: str) -> None:
         assert rest.refused("POST", place, {"checkpoint_id": "x", "position": "after"}) == 422
 
 
+@pytest.mark.spec("session-history", "context-stats", "type-context-stats")
 def test_what_fills_the_window(rest: Rest) -> None:
     name = rest.session()
     rest.say(name, "some words")
@@ -138,6 +144,7 @@ def test_what_fills_the_window(rest: Rest) -> None:
     assert rest.get(f"/api/sessions/{bare}/context-stats")["parts"]["tools"] == 0
 
 
+@pytest.mark.spec("session-compact")
 def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
     name, asked = rest.session(), []
 
@@ -154,6 +161,7 @@ def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPa
     assert asked == [name]
 
 
+@pytest.mark.spec("session-compact")
 def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.services.journal.create(ask.owner, {"id": "sess_0"})

@@ -19,6 +19,7 @@ from open_token.server.http.files import stream_zip
 from workshop import Workshop, working
 
 
+@pytest.mark.spec("directory-listing", "workspace-files", "file-rename-copy")
 def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         assert (await shop.ask("PUT", "files/a%2Fb.txt", {"content": "ä\n"})).json() == {
@@ -71,6 +72,7 @@ def test_bytes_come_as_base64_and_go_as_they_are(tmp_path: Path) -> None:
     working(tmp_path, do)
 
 
+@pytest.mark.spec("directory-listing")
 @pytest.mark.parametrize("root", ["ls", "ls/", "ls/.", "ls/%2E", "ls/.%2F"])
 def test_the_root_has_many_names(tmp_path: Path, root: str) -> None:
     async def do(shop: Workshop) -> Any:
@@ -99,6 +101,7 @@ def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
     working(tmp_path, do)
 
 
+@pytest.mark.spec("workspace-files")
 @pytest.mark.parametrize(
     "path",
     [
@@ -151,6 +154,7 @@ def test_what_is_anothers_is_not_there_and_readers_change_nothing(tmp_path: Path
     working(tmp_path, do)
 
 
+@pytest.mark.spec("file-upload")
 def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         url = f"/api/sessions/{shop.session_id}/upload"
@@ -197,6 +201,7 @@ def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
     working(tmp_path, do, limits=Limits(workspace_bytes=1000))
 
 
+@pytest.mark.spec("directory-download")
 def test_a_folder_comes_as_an_archive(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         shop.workspace.write("d/a.txt", b"a" * 1_000_000)

@@ -7,6 +7,7 @@ from rest import Rest
 PLACE = "/api/user/api-keys/"
 
 
+@pytest.mark.spec("key-create", "key-routes", "type-api-key")
 def test_a_key_is_shown_once(rest: Rest) -> None:
     answer = rest.call("POST", PLACE, {"name": "laptop"})
     made = answer.json()
@@ -27,11 +28,13 @@ def test_a_key_is_shown_once(rest: Rest) -> None:
     assert mine["last_used_at"] >= made["created_at"]
 
 
+@pytest.mark.spec("key-create")
 def test_without_the_last_slash_it_is_the_same(rest: Rest) -> None:
     assert rest.call("POST", PLACE.rstrip("/"), {"name": "x"}).status_code == 201
     assert rest.get(PLACE.rstrip("/"))["total"] == 2
 
 
+@pytest.mark.spec("key-routes")
 def test_a_revoked_key_opens_nothing(rest: Rest) -> None:
     made = rest.post(PLACE, {"name": "laptop"})
     assert rest.get("/api/sessions", key=made["plaintext"])["total"] == 0
@@ -40,6 +43,7 @@ def test_a_revoked_key_opens_nothing(rest: Rest) -> None:
     assert rest.refused("DELETE", PLACE + made["id"]) == 404
 
 
+@pytest.mark.spec("key-routes")
 def test_a_key_may_be_renamed(rest: Rest) -> None:
     made = rest.post(PLACE, {"name": "laptop"})
     assert rest.patch(PLACE + made["id"], {"name": "desktop"})["name"] == "desktop"
@@ -47,6 +51,7 @@ def test_a_key_may_be_renamed(rest: Rest) -> None:
     assert rest.refused("PATCH", PLACE + made["id"], {"name": ""}) == 422
 
 
+@pytest.mark.spec("type-scope")
 def test_a_reading_key_changes_nothing(rest: Rest) -> None:
     key = rest.post(PLACE, {"name": "viewer", "scope": "read"})["plaintext"]
     name = rest.session()
@@ -63,6 +68,7 @@ def test_wrong_keys_are_not_made(rest: Rest, body: object) -> None:
     assert rest.refused("POST", PLACE, body) == 422
 
 
+@pytest.mark.spec("key-routes")
 def test_keys_of_others_are_not_there(rest: Rest) -> None:
     mine, other = rest.get(PLACE)["items"][0]["id"], rest.person()
     assert rest.refused("PATCH", PLACE + mine, {"name": "x"}, key=other) == 404

@@ -10,6 +10,7 @@ PAGE = "https://chat.example"
 CODE = {"code": "user_none.x", "state": "", "client_origin": PAGE}
 
 
+@pytest.mark.spec("login-routes")
 def test_a_login_has_a_key_of_its_own_until_the_logout(rest: Rest) -> None:
     answer = rest.call("POST", "/api/auth/login")
     made = answer.json()
@@ -30,12 +31,14 @@ def test_other_keys_outlive_a_logout(rest: Rest) -> None:
     assert rest.get("/api/auth/me")["id"] == rest.owner
 
 
+@pytest.mark.spec("login-routes")
 @pytest.mark.parametrize("path", ["login", "refresh", "logout"])
 def test_a_key_that_may_only_read_makes_no_other(rest: Rest, path: str) -> None:
     assert rest.refused("POST", f"/api/auth/{path}", key=rest.person(scope="read")) == 403
     assert rest.refused("POST", f"/api/auth/{path}", key=None) == 401
 
 
+@pytest.mark.spec("sdk-authorization")
 def test_a_page_of_another_origin_logs_in_by_a_code(tmp_path: Path) -> None:
     rest = Rest(tmp_path / "data", cors=(PAGE, "*"))
     asked = {"client_origin": PAGE, "state": "x7"}

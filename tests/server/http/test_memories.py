@@ -13,6 +13,7 @@ def add(rest: Rest, content: str = "Prefers small commits", **more: Any) -> Any:
     return rest.post(PLACE, {"content": content, **more})
 
 
+@pytest.mark.spec("memory-routes", "type-memory")
 def test_a_memory_is_made_read_replaced_and_forgotten(rest: Rest) -> None:
     answer = rest.call(
         "POST", PLACE, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
@@ -33,6 +34,7 @@ def test_a_memory_is_made_read_replaced_and_forgotten(rest: Rest) -> None:
     assert rest.refused("GET", place) == 404
 
 
+@pytest.mark.spec("memory-list", "type-memory-type", "type-record-type")
 def test_filters(rest: Rest) -> None:
     add(
         rest,
@@ -63,6 +65,7 @@ def test_filters(rest: Rest) -> None:
     assert rest.get(f"{PLACE}/{old['id']}")["superseded_by"] == new["id"]
 
 
+@pytest.mark.spec("memory-batch")
 def test_batches_count_what_there_was(rest: Rest) -> None:
     ids = [add(rest, f"fact {number}")["id"] for number in range(3)]
     assert rest.post(f"{PLACE}/batch", {"action": "disable", "ids": [*ids, 999]}) == {
@@ -78,6 +81,7 @@ def test_batches_count_what_there_was(rest: Rest) -> None:
     assert rest.post(f"{PLACE}/batch", {"action": "delete", "ids": []}) == {"ok": True, "count": 0}
 
 
+@pytest.mark.spec("memory-length")
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

@@ -2,16 +2,20 @@
 
 from pathlib import Path
 
+import pytest
+
 from open_token import __version__
 from open_token.errors import StoreError
 from rest import PLENTY, Rest
 
 
+@pytest.mark.spec("health-routes")
 def test_health_is_open_and_says_what_it_tried(rest: Rest) -> None:
     for path in ("/api/health", "/api/health/runtime", "/healthz"):
         assert rest.get(path, key=None) == {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
 
 
+@pytest.mark.spec("health-routes")
 def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
     async def fails(key: str, value: str | None) -> None:
         raise StoreError("the disk is full")
@@ -58,6 +62,7 @@ def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
     assert tried == ["health"]
 
 
+@pytest.mark.spec("version-route", "config-route", "model-list", "current-user")
 def test_version_config_models_and_me(rest: Rest) -> None:
     assert rest.get("/api/version", key=None) == {"version": __version__, "min_sdk": "0.1.0"}
     limits = {name: getattr(PLENTY, name) for name in ("body_bytes", "upload_bytes", "event_bytes")}
@@ -89,6 +94,7 @@ def test_version_config_models_and_me(rest: Rest) -> None:
     )
 
 
+@pytest.mark.spec("config-route", "model-list")
 def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
     service = "http://127.0.0.1:11434/v1"
     rest = Rest(
@@ -102,6 +108,7 @@ def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
     assert all(model.keys() == {"id", "name", "label"} for model in models["models"])
 
 
+@pytest.mark.spec("metrics-route")
 def test_metrics_count_without_names(rest: Rest) -> None:
     name = rest.session()
     rest.say(name, "hello")
@@ -120,6 +127,7 @@ def test_metrics_count_without_names(rest: Rest) -> None:
     assert name not in text
 
 
+@pytest.mark.spec("metrics-route")
 def test_metrics_are_the_owners(rest: Rest) -> None:
     assert rest.refused("GET", "/metrics", key=rest.person()) == 403
     assert rest.refused("GET", "/metrics", key=None) == 401

@@ -82,6 +82,7 @@ def test_examples_are_of_their_schemas(document: Any) -> None:
     assert wrong == []
 
 
+@pytest.mark.spec("rest-conventions")
 def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
     name = rest.session(env={"A": "b"})
     rest.say(name, "hello", "again")
@@ -128,6 +129,7 @@ def moments(value: Any) -> Iterator[str]:
         yield from moments(item)
 
 
+@pytest.mark.spec("rest-conventions")
 def test_every_list_comes_in_parts(rest: Rest, document: Any) -> None:
     """`limit` is 20 and `offset` 0 unless they are said, and the answer has them and the
     `total`."""
@@ -194,6 +196,7 @@ def resolved(schema: Any, document: Any) -> Any:
     return schema
 
 
+@pytest.mark.spec("bearer-authorization")
 @pytest.mark.parametrize("who", ["nobody", "other", "reader", "revoked"])
 def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None:
     """Everything that a path names is there, and every body is one that the owner could send."""

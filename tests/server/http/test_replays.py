@@ -8,6 +8,7 @@ import pytest
 from whole_servers import Asking, served
 
 
+@pytest.mark.spec("replay-start")
 @pytest.mark.parametrize(
     "body",
     [
@@ -42,6 +43,7 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
     assert total == 2
 
 
+@pytest.mark.spec("replay-control")
 @pytest.mark.parametrize(
     "body", [{"status": "finished"}, {"status": "mismatch"}, {"status": 5}, {"speed": 4}]
 )

@@ -1,5 +1,7 @@
 """Answers: JSON encoded once, errors always in one form."""
 
+import pytest
+
 from open_token.model.session_types import Session
 from open_token.server.http.responses import json_response
 from rest import Rest
@@ -12,6 +14,7 @@ def test_values_types_and_bytes() -> None:
     assert json_response(b"[1]", 201).status_code == 201
 
 
+@pytest.mark.spec("rest-conventions")
 def test_every_error_has_one_form(rest: Rest) -> None:
     assert rest.refused("GET", "/nowhere") == 404
     assert "/openapi.json" in rest.call("GET", "/").json()["detail"]
@@ -34,6 +37,7 @@ def test_a_body_that_is_called_a_form(rest: Rest) -> None:
     assert "Content-Type" not in rest.call("POST", path, [2]).json()["detail"]
 
 
+@pytest.mark.spec("rest-conventions")
 def test_what_was_sent_is_not_in_an_error(rest: Rest) -> None:
     for answered in (
         rest.call("GET", "/api/sessions?limit=mysecret"),

@@ -32,6 +32,7 @@ def played(
     asyncio.run(whole())
 
 
+@pytest.mark.spec("scheduled-task-routes")
 def test_tasks_are_listed_in_parts(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         made = [
@@ -55,6 +56,13 @@ def test_tasks_are_listed_in_parts(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec(
+    "scheduled-task-routes",
+    "scheduled-task-control",
+    "type-scheduled-task",
+    "type-scheduled-task-run",
+    "type-run-status",
+)
 def test_the_life_of_a_task(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         made = await call("POST", URL, json=TASK)
@@ -86,6 +94,7 @@ def test_the_life_of_a_task(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec("scheduled-task-routes")
 @pytest.mark.parametrize(
     "body",
     [
@@ -107,6 +116,7 @@ def test_a_bad_body_is_a_422(tmp_path: Path, body: bytes) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec("scheduled-task-calendar")
 def test_a_calendar_needs_its_ends(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         for query in ("", "?from=2026-01-01", "?from=x&to=y", "?from=2026-02-01&to=2026-01-01"):
@@ -115,6 +125,7 @@ def test_a_calendar_needs_its_ends(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec("scheduled-task-routes")
 def test_a_key_that_may_only_read_changes_nothing(tmp_path: Path) -> None:
     async def play(call: Call) -> None:
         for method, url in (

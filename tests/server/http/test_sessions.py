@@ -7,6 +7,7 @@ import pytest
 from rest import Rest
 
 
+@pytest.mark.spec("session-create", "session-read", "type-session")
 def test_a_session_is_made_and_read(rest: Rest) -> None:
     made = rest.post(
         "/api/sessions", {"intent": "Mend the build", "model": "demo", "template_id": "t1"}
@@ -29,6 +30,7 @@ def test_a_session_is_made_and_read(rest: Rest) -> None:
     assert session["session_setup"]["template_id"] == "t1"
 
 
+@pytest.mark.spec("session-create", "session-read")
 def test_everything_a_session_is_made_of_is_there_again(rest: Rest) -> None:
     ours = {
         "model": "demo",
@@ -67,6 +69,7 @@ def test_an_empty_body_makes_a_session(rest: Rest) -> None:
     )
 
 
+@pytest.mark.spec("session-create")
 def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
     given = {
         "id": "sess_mine",
@@ -86,6 +89,7 @@ def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
     )
 
 
+@pytest.mark.spec("session-create")
 @pytest.mark.parametrize(
     "body",
     [
@@ -133,6 +137,7 @@ def test_a_bottomless_body_is_refused(rest: Rest) -> None:
     assert answer.status_code == 422
 
 
+@pytest.mark.spec("session-list", "session-flags")
 def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
     names = [rest.session(intent=f"number {number}") for number in range(5)]
     pinned = rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": True})
@@ -158,6 +163,7 @@ def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
     assert rest.get("/api/sessions")["items"][0]["id"] == names[0]
 
 
+@pytest.mark.spec("session-list")
 def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
     for _ in range(21):
         rest.session()
@@ -169,6 +175,7 @@ def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
     ) == ([], [])
 
 
+@pytest.mark.spec("session-list")
 def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
     one, two = rest.session(intent="Mend the build"), rest.session(intent="Something else")
     rest.say(two, "why does the compiler complain")
@@ -184,6 +191,7 @@ def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
     )
 
 
+@pytest.mark.spec("session-list")
 def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
     daily, weekly = (
         rest.session(template_id="report.daily"),
@@ -200,6 +208,7 @@ def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
     )
 
 
+@pytest.mark.spec("rest-conventions")
 @pytest.mark.parametrize(
     "query",
     [
@@ -215,6 +224,7 @@ def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
     assert rest.refused("GET", f"/api/sessions?{query}") == 422
 
 
+@pytest.mark.spec("session-rename")
 def test_the_title_can_be_changed(rest: Rest) -> None:
     name = rest.session()
     renamed = rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
@@ -229,6 +239,7 @@ def test_the_title_can_be_changed(rest: Rest) -> None:
     assert rest.get(f"/api/sessions/{name}")["intent"] == "Another"
 
 
+@pytest.mark.spec("session-delete")
 def test_deleting_takes_all_of_it(rest: Rest) -> None:
     name = rest.session(env={"A": "b"})
     rest.say(name, "hello")
@@ -241,6 +252,7 @@ def test_deleting_takes_all_of_it(rest: Rest) -> None:
     assert rest.run(rest.services.store.setting(f"env/{name}")) is None
 
 
+@pytest.mark.spec("session-delete")
 @pytest.mark.parametrize(
     ("query", "stays"),
     [("", True), ("?delete_workspace=false", True), ("?delete_workspace=true", False)],
@@ -257,6 +269,7 @@ def test_files_go_with_a_session_only_when_that_is_said(
     assert rest.refused("GET", f"/api/sessions/{name}/files/a.txt") == 404
 
 
+@pytest.mark.spec("session-environment")
 def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
     secret = "se" + "same"
     name = rest.session(env={"STAGE": "test"})
@@ -274,6 +287,7 @@ def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
     assert rest.refused("PUT", "/api/sessions/sess_none/env", {"env": {}}) == 404
 
 
+@pytest.mark.spec("session-flags")
 def test_the_switches(rest: Rest) -> None:
     name = rest.session()
     assert rest.patch(f"/api/sessions/{name}/memory", {"memory_enabled": False}) == {
@@ -286,6 +300,7 @@ def test_the_switches(rest: Rest) -> None:
         assert rest.refused("PATCH", f"/api/sessions/{name}/{place}", body) == 422
 
 
+@pytest.mark.spec("session-messages")
 def test_messages_are_the_turns_of_the_branch(rest: Rest) -> None:
     name = rest.session()
     rest.say(name, "one", "two")
@@ -294,6 +309,7 @@ def test_messages_are_the_turns_of_the_branch(rest: Rest) -> None:
     assert [turn["sequence"] for turn in turns] == [0, 1]
 
 
+@pytest.mark.spec("session-messages")
 def test_messages_show_words_that_still_stream(rest: Rest) -> None:
     name = rest.session()
     rest.say(name, "hello")
@@ -306,6 +322,7 @@ def test_messages_show_words_that_still_stream(rest: Rest) -> None:
     assert (last["status"], last["blocks"][0]["content"]) == ("completed", "half a")
 
 
+@pytest.mark.spec("session-blobs")
 @pytest.mark.parametrize("size", [10, (1 << 20) * 2 + 7])
 def test_blobs_are_read_by_who_has_the_session(rest: Rest, size: int) -> None:
     name, data = rest.session(), bytes(range(256)) * (size // 256 + 1)

@@ -48,6 +48,7 @@ def view(rest: Rest, session_id: str, **terms: Any) -> Any:
     return rest.get(f"/api/share/{token}", key=None)
 
 
+@pytest.mark.spec("share-create")
 def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
     made = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})
     assert made["url"] == f"http://server.test/api/share/{made['token']}"
@@ -61,6 +62,7 @@ def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
     assert rest.post(f"/api/sessions/{talk}/share")["expires_at"] is None
 
 
+@pytest.mark.spec("share-read")
 def test_strangers_do_not_see_what_is_inside(rest: Rest, talk: str) -> None:
     seen = str(view(rest, talk))
     for hidden in ("secret thought", "a preference", "inside", rest.owner):
@@ -79,6 +81,7 @@ def test_thoughts_are_shown_when_that_was_said(rest: Rest, talk: str) -> None:
     assert "secret thought" in seen
 
 
+@pytest.mark.spec("share-revoke")
 def test_a_token_can_be_taken_back(rest: Rest, talk: str) -> None:
     place = f"/api/sessions/{talk}/share"
     one, two = (rest.post(place)["token"] for _ in range(2))
@@ -90,6 +93,7 @@ def test_a_token_can_be_taken_back(rest: Rest, talk: str) -> None:
     assert rest.refused("GET", f"/api/share/{two}", key=None) == 404
 
 
+@pytest.mark.spec("share-read")
 def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
     other, token = rest.person(), rest.post(f"/api/sessions/{talk}/share")["token"]
     assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=other) == 404
@@ -108,6 +112,7 @@ def test_wrong_times_are_refused(rest: Rest, talk: str, terms: object) -> None:
     assert rest.refused("POST", f"/api/sessions/{talk}/share", terms) == 422
 
 
+@pytest.mark.spec("share-read")
 @pytest.mark.parametrize("token", ["x", "%00", "a" * 5000, "%F0%9F"])
 def test_what_is_no_token_opens_nothing(rest: Rest, token: str) -> None:
     assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
@@ -127,6 +132,7 @@ def test_a_server_may_have_no_shares(closed: Rest) -> None:
     assert closed.refused("PATCH", f"/api/sessions/{name}/sharing", {"shared": True}) == 403
 
 
+@pytest.mark.spec("share-create")
 def test_a_share_ends_with_its_time(rest: Rest, talk: str) -> None:
     token = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})["token"]
     rest.services.clock = Clock(moment=lambda: datetime.now(UTC) + timedelta(seconds=61))

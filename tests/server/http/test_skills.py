@@ -10,6 +10,7 @@ from workshop import Workshop, working
 MAIN = {"path": "SKILL.md", "content": "---\nname: greet\ndescription: Greets.\n---\nHello.\n"}
 
 
+@pytest.mark.spec("skill-upload", "skills-changed-event")
 def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         files = [
@@ -46,6 +47,7 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
     working(tmp_path, do)
 
 
+@pytest.mark.spec("skill-upload")
 @pytest.mark.parametrize(
     "body",
     [

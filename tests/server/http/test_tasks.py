@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from open_token.server.core.sandbox import Sandbox
 from workshop import Workshop, working
 
@@ -14,6 +16,7 @@ async def begin(shop: Workshop, script: str) -> str:
     ).id
 
 
+@pytest.mark.spec("background-task-routes", "type-background-task", "type-task-status")
 def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         assert (await shop.ask("GET", "background-tasks")).json()["items"] == []

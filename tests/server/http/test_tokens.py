@@ -5,6 +5,7 @@ import pytest
 from rest import Rest
 
 
+@pytest.mark.spec("token-counts")
 def test_a_prompt_is_counted(rest: Rest) -> None:
     made = rest.post(
         "/api/sessions/tokenize/prompt", {"prompt": "Why does it fail?", "model": "demo"}
@@ -14,6 +15,7 @@ def test_a_prompt_is_counted(rest: Rest) -> None:
     assert rest.post("/api/sessions/tokenize/prompt", {"prompt": ""})["tokens"] >= 0
 
 
+@pytest.mark.spec("token-counts")
 def test_messages_and_tools_are_counted(rest: Rest) -> None:
     messages = [
         {"role": "user", "content": "one two three"},

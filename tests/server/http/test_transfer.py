@@ -27,6 +27,7 @@ from whole_servers import Asking, served
 EXPORT = "/api/sessions/sess_1/export"
 
 
+@pytest.mark.spec("session-export")
 @pytest.mark.parametrize(
     ("words", "form"), [("format=json", "json"), ("format=ndjson", "ndjson"), ("mode=json", "json")]
 )
@@ -52,6 +53,7 @@ def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
         assert document["conversation"]["id"] == "sess_1"
 
 
+@pytest.mark.spec("session-export")
 def test_options_are_obeyed(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
@@ -94,6 +96,7 @@ MORE: list[NewEvent] = [
 ]
 
 
+@pytest.mark.spec("session-export")
 def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> None:
     whole = (
         "format=json&native=full&redact=none&include=include-internal&internal=full&branches=all"
@@ -111,6 +114,7 @@ def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> No
     assert [msgspec.json.decode(line) for line in lines] == entries
 
 
+@pytest.mark.spec("session-export")
 def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
 
@@ -181,6 +185,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
         assert not any(secret.encode() in opened.read(name) for name in opened.namelist())
 
 
+@pytest.mark.spec("session-export")
 def test_the_zip(tmp_path: Path) -> None:
     async def test(ask: Asking) -> Any:
         await ask.talk()
@@ -343,6 +348,7 @@ HOSTILE: dict[str, tuple[bytes, int, str]] = {
 }
 
 
+@pytest.mark.spec("session-import")
 @pytest.mark.parametrize("route", ["import", "preview-import"])
 def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is refused in words, and nothing of it stays."""
@@ -415,6 +421,7 @@ FORMS: dict[str, tuple[str, bytes, int]] = {
 }
 
 
+@pytest.mark.spec("session-import")
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("route", ["import", "preview-import"])
 def test_forms(tmp_path: Path, route: str, name: str) -> None:
@@ -452,6 +459,7 @@ def test_who_may_import(tmp_path: Path, route: str) -> None:
     assert of_ben == (1 if route == "import" else 0)
 
 
+@pytest.mark.spec("session-import", "type-import-preview")
 def test_what_a_file_would_become(tmp_path: Path) -> None:
     answer = served(
         tmp_path,

@@ -29,6 +29,7 @@ def found(store: Blocking, q: str, owner: str = ANNA) -> list[str]:
 
 
 class TestLog:
+    @pytest.mark.spec("stream-sequence")
     def test_entries_are_numbered_from_one_without_a_gap(self, store: Blocking) -> None:
         new_session(store)
         first = store.append(step(entries=entries(3)))
@@ -201,6 +202,7 @@ class TestSessions:
             == 0
         )
 
+    @pytest.mark.spec("session-delete")
     def test_its_environment_goes_with_a_session(self, store: Blocking) -> None:
         new_session(store, "sess_1")
         gone, kept = (
@@ -319,6 +321,7 @@ class TestSearch:
         store.append(step(session=session_row("new title"), turns=[turn_row(0)]))
         assert found(store, "new words") == ["sess_1"]
 
+    @pytest.mark.spec("search-truncated")
     def test_when_too_many_turns_match_it_says_so(self, store: Blocking) -> None:
         new_session(store, "sess_1")
         new_session(store, "sess_2", intent="common")

@@ -66,6 +66,7 @@ def test_from_now_on(tmp_path: Path, dialect: Any) -> None:
     run(test())
 
 
+@pytest.mark.spec("session-subscribe")
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
 def test_the_past_then_what_comes(tmp_path: Path, dialect: Any) -> None:
     """More than a page of it, while the session goes on."""
@@ -109,6 +110,7 @@ def test_words_wait_a_moment_and_all_else_does_not(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("older-dialect")
 def test_older_clients_get_words_put_together_with_the_whole_turn(tmp_path: Path) -> None:
     async def test() -> None:
         async with server(tmp_path) as services:
@@ -129,6 +131,7 @@ def test_older_clients_get_words_put_together_with_the_whole_turn(tmp_path: Path
     run(test())
 
 
+@pytest.mark.spec("chat-end")
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
 def test_the_end_of_a_chat_is_an_event_of_its_own(tmp_path: Path, dialect: Any) -> None:
     async def test() -> None:

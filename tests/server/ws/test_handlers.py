@@ -28,6 +28,7 @@ from watching import (
 RAW = {"event_format": "raw", "after_sequence": 0}
 
 
+@pytest.mark.spec("socket-event-order", "raw-dialect", "type-raw-event")
 def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
     """Subscribe and send follow each other without waiting, as published clients do it."""
 
@@ -75,6 +76,7 @@ def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("older-dialect")
 def test_an_exchange_as_older_clients_hear_it(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -122,6 +124,7 @@ BESIDE: list[tuple[NewEvent, str, Any]] = [
 ]
 
 
+@pytest.mark.spec("session-notifications")
 def test_everything_beside_the_turns(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -154,6 +157,7 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("session-subscribe")
 def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -182,6 +186,7 @@ def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("session-unsubscribe")
 def test_one_subscription_for_a_session_and_none_after_unsubscribing(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -201,6 +206,7 @@ def test_one_subscription_for_a_session_and_none_after_unsubscribing(tmp_path: P
     run(test())
 
 
+@pytest.mark.spec("chat-stop", "chat-compact")
 def test_stop_and_compact_are_acknowledged(tmp_path: Path) -> None:
     async def test() -> None:
         async with (
@@ -217,6 +223,7 @@ def test_stop_and_compact_are_acknowledged(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("socket-authentication")
 @pytest.mark.parametrize("token", ["", "nobody", None, 5, {"a": 1}, "x" * 10_000])
 def test_a_key_that_is_none_is_a_connect_error(tmp_path: Path, token: Any) -> None:
     async def test() -> None:
@@ -228,6 +235,7 @@ def test_a_key_that_is_none_is_a_connect_error(tmp_path: Path, token: Any) -> No
     run(test())
 
 
+@pytest.mark.spec("socket-authentication")
 def test_other_words_of_newer_clients_do_no_harm(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -299,6 +307,7 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.spec("socket-errors")
 def test_whatever_is_wrong_is_told_and_the_socket_lives(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -357,6 +366,7 @@ PACKETS += [
 ]
 
 
+@pytest.mark.spec("socket-errors")
 def test_packets_that_are_none(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
@@ -436,6 +446,7 @@ def test_a_revoked_key_ends_its_sockets(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("socket-transports")
 @pytest.mark.parametrize("transport", ["polling", "websocket"])
 def test_both_ways_to_connect(tmp_path: Path, transport: str) -> None:
     async def test() -> None:
@@ -451,6 +462,7 @@ def test_both_ways_to_connect(tmp_path: Path, transport: str) -> None:
     run(test())
 
 
+@pytest.mark.spec("slow-clients")
 def test_who_takes_nothing_is_cut_off_and_others_get_everything(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, pending_packets=50, pending_bytes=200_000) as server:

@@ -96,6 +96,7 @@ def heard(folder: Path, *parts: Any) -> Heard:
     return found[0]
 
 
+@pytest.mark.spec("turn-events", "type-turn-projection")
 def test_the_order_of_one_exchange(tmp_path: Path) -> None:
     first = [opened(), word("I look. "), called("tc_1"), result("tc_1", "a.txt"), ended()]
     second = [
@@ -120,6 +121,7 @@ def test_the_order_of_one_exchange(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.spec("turn-events")
 def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None:
     changes = {"changes": {"solution_id": "sol_1", "template_id": "report.daily"}}
     told = heard(tmp_path, [("session.changed", changes), *said()])
@@ -130,6 +132,7 @@ def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None
     assert all("template_id" not in payload for payload in told.of("turn:start"))
 
 
+@pytest.mark.spec("ask-user-question")
 def test_a_question_and_its_answer(tmp_path: Path) -> None:
     questions = [{"question": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]
 
@@ -159,6 +162,7 @@ def test_a_question_and_its_answer(tmp_path: Path) -> None:
     assert told.of("turn:start")[2]["blocks"][0]["content"]["answers"] == ["B"]
 
 
+@pytest.mark.spec("subagent-turns", "type-pending-question-ref")
 def test_a_subagent_and_its_question(tmp_path: Path) -> None:
     child = opened("turn_2", loop_id="loop_1", parent_fork_tool_call_id="tc_1")
     told = heard(
@@ -179,6 +183,7 @@ def test_a_subagent_and_its_question(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.spec("headless-run")
 @pytest.mark.parametrize(
     ("ending", "raw", "legacy"),
     [
@@ -201,6 +206,7 @@ def test_headless_results(tmp_path: Path, ending: Json, raw: Json, legacy: Json)
     assert dict(told.events)["chat:end"]["result"] == legacy
 
 
+@pytest.mark.spec("planning-mode")
 def test_planning(tmp_path: Path) -> None:
     plan = {"type": "plan_status", "content": {"status": "ready", "plan": "1. look"}}
     blocks = [{"type": "planning_enter"}, plan, {"type": "planning_exit"}]
@@ -216,6 +222,7 @@ def test_planning(tmp_path: Path) -> None:
     assert told.of("add_content")[0]["data"]["content"] == {"from": "executing", "to": "planning"}
 
 
+@pytest.mark.spec("whatif-branch")
 def test_whatif_and_rewind(tmp_path: Path) -> None:
     told = heard(
         tmp_path,
@@ -232,6 +239,7 @@ def test_whatif_and_rewind(tmp_path: Path) -> None:
     assert told.of("turn:start")[-1]["parent_id"] == "entry_0"
 
 
+@pytest.mark.spec("compaction-turn")
 def test_compaction(tmp_path: Path) -> None:
     facts = {
         "compaction_id": "c",
@@ -258,6 +266,7 @@ def test_compaction(tmp_path: Path) -> None:
     assert facts.items() <= end.items()
 
 
+@pytest.mark.spec("tool-result-meta")
 def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
     card = {"resourceHTML": "<b>hi</b>", "target": "inline", "height": 200, "title": "Card"}
     given = {
@@ -290,6 +299,7 @@ def test_a_stop_keeps_what_was_said(tmp_path: Path) -> None:
     assert told.of("chat:end")[0]["status"] == "interrupted"
 
 
+@pytest.mark.spec("replay-mismatch", "replay-speeds")
 def test_a_replay(tmp_path: Path) -> None:
     state = {
         "source_session_id": "sess_0",

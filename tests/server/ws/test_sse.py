@@ -84,6 +84,7 @@ async def reading(
         yield Reader(response.aiter_lines())
 
 
+@pytest.mark.spec("server-sent-events")
 def test_the_whole_log_then_what_comes(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there:
@@ -100,6 +101,7 @@ def test_the_whole_log_then_what_comes(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("server-sent-events")
 def test_who_comes_back_goes_on(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there:
@@ -290,6 +292,7 @@ async def gone(there: Any) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.spec("slow-clients")
 def test_who_takes_nothing_is_cut_off(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, pending_bytes=100_000) as there, asyncio.timeout(60):
@@ -306,6 +309,7 @@ def test_who_takes_nothing_is_cut_off(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.spec("slow-clients")
 def test_who_takes_nothing_of_the_past_is_cut_off_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from open_token.errors import UsageError
-from open_token.locallib.skills import AUTO, SCOPES
+from open_token.library.skills import AUTO, SCOPES
 from open_token.options import suggest_match
 
 ACTION_LABELS = {

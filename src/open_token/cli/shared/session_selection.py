@@ -29,7 +29,7 @@ from open_token.cli.shared.source_selection import SelectedSource
 from open_token.context import Context
 from open_token.errors import InputError, UsageError
 from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
-from open_token.locallib.discovery import (
+from open_token.library.discovery import (
     Discovery,
     Session,
     find_by_id,

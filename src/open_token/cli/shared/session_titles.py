@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from open_token.cli.shared.console import Console
 from open_token.context import Context
-from open_token.locallib.discovery import Session, drop_cut_word
+from open_token.library.discovery import Session, drop_cut_word
+from open_token.model.titles import shorten
 from open_token.options import ExportOptions
 from open_token.storage.files import Folders
-from open_token.titles import shorten
 
 
 def mask_titles(titles: Sequence[str | None], console: Console) -> list[str]:

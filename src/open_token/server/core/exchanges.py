@@ -7,6 +7,7 @@ import msgspec
 
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ContentBlock
+from open_token.model.titles import make_title
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import RunRequest
 from open_token.server.core.chat_request import (
@@ -20,7 +21,6 @@ from open_token.server.core.services import Services
 from open_token.server.errors import conflict
 from open_token.server.store.rows import Fence, NewRun, RunEnd
 from open_token.session import SessionState, Turn, actions, branches
-from open_token.titles import make_title
 
 _MAX_RETRIES = 20
 

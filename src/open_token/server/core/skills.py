@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from open_token.locallib import skills as shipped
+from open_token.library import skills as shipped
 from open_token.server.config import ServerConfig
 from open_token.server.core.workspace import Workspace
 from open_token.server.core.workspace_fs import split_path, temporary_name

@@ -19,6 +19,7 @@ from open_token.errors import OpenTokenError, SigningError
 from open_token.integrity.signing import load_signer
 from open_token.model.log_events import LogError
 from open_token.model.session_types import ImportPreview, Session
+from open_token.model.titles import choose_title, iter_prompts
 from open_token.options import OPTION_NAMES
 from open_token.pipeline import export as run_export
 from open_token.server.core import bundle
@@ -35,7 +36,6 @@ from open_token.server.errors import ApiError, bad_request, not_found
 from open_token.session import SessionState
 from open_token.session.document_import import import_document
 from open_token.sources.source import Source
-from open_token.titles import choose_title, iter_prompts
 
 READER = "session_server"
 MEDIA_TYPES = {

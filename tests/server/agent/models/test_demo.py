@@ -68,6 +68,7 @@ def test_what_it_was_told_is_counted_with_the_tools() -> None:
     ] + estimate_tools([tool])
 
 
+@pytest.mark.spec("demo-keywords")
 def test_the_same_words_get_the_same_answer() -> None:
     assert said("hello") == said("hello")
     text = "".join(piece.text for piece in said("hello") if isinstance(piece, TextPiece))
@@ -90,6 +91,7 @@ def test_long_is_two_thousand_words() -> None:
     assert len(text.split()) == 2000
 
 
+@pytest.mark.spec("demo-keywords")
 @pytest.mark.parametrize("given", ["0.001", "nonsense", "-3", "0"])
 def test_the_delay_is_set_in_the_environment(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
@@ -168,6 +170,7 @@ def test_samples_end() -> None:
     assert build_sample({**around, "$defs": {"a": many}}) is not None
 
 
+@pytest.mark.spec("demo-keywords")
 @pytest.mark.parametrize(
     "word", ["think", "list files", "read a", "subagent", "card", "bridge", "plan", "remember x"]
 )
@@ -196,6 +199,7 @@ def test_every_word_through_the_server(
     run(talk())
 
 
+@pytest.mark.spec("demo-keywords")
 def test_fail_and_json_through_the_server(tmp_path: Path) -> None:
     async def talk() -> None:
         async with rooms(tmp_path) as opened:

@@ -53,6 +53,7 @@ def test_it_says_and_calls_what_was_recorded(tmp_path: Path, fakes: Callable[...
     run(talk())
 
 
+@pytest.mark.spec("chat-send-fields")
 def test_a_message_may_name_its_model(tmp_path: Path) -> None:
     (tmp_path / "recordings").mkdir(parents=True)
     (tmp_path / "recordings" / "talk.json").write_text(document())

@@ -13,6 +13,7 @@ from open_token.server.agent.tools.ask_user_question import (
 from open_token.server.agent.tools.interface import ToolError
 
 
+@pytest.mark.spec("ask-user-question", "type-question", "type-option")
 def test_questions_are_made_whole() -> None:
     (question,) = parse_questions(
         {"questions": [{"question": "Q", "options": [{"label": "A"}], "odd": 1}]}

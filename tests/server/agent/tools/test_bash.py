@@ -67,6 +67,7 @@ def test_time_is_limited_and_what_was_said_is_told(tmp_path: Path) -> None:
         bash(tmp_path, seconds=1, command="echo begun; sleep 300", timeout=3000)
 
 
+@pytest.mark.spec("tool-result-meta")
 def test_what_is_for_the_page_is_taken_out_of_the_output(tmp_path: Path) -> None:
     card = '{"rows": 3, "_meta": {"ui": {"resourceHTML": "<b>x</b>"}}}'
     got = bash(tmp_path, command=f"echo '{card}'")
@@ -85,6 +86,7 @@ def test_output_that_is_no_text(tmp_path: Path) -> None:
     assert bash(tmp_path, command="printf '\\xff\\x00a'")["output"] == "�\0a"
 
 
+@pytest.mark.spec("background-tasks")
 def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
     async def do(shop: Workshop) -> None:
         tool = Bash(FREE, 20)

@@ -13,6 +13,7 @@ def shown(tool: Any, **arguments: Any) -> Any:
     return asyncio.run(tool().run(arguments, None))
 
 
+@pytest.mark.spec("type-target")
 def test_what_is_shown() -> None:
     card = shown(ShowCard, html="<p>", title="T", height=9000)
     assert card == {

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from open_token.locallib.skills import SKILL_NAME as STREAM_OF_CONSCIOUSNESS
+from open_token.library.skills import SKILL_NAME as STREAM_OF_CONSCIOUSNESS
 from open_token.server.agent.model_interface import ToolSpec
 from open_token.server.agent.tools.arguments import (
     Arguments,

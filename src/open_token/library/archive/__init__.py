@@ -1,0 +1,431 @@
+"""An archive: every session of this machine exported into a directory.
+
+A session is exported again when it grows, and its export stays when the session is deleted. The
+index and the files survive a killed process: an entry is marked as pending before its file is put
+in place.
+"""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from open_token.context import Context
+from open_token.errors import InputError, OpenTokenError, OutputError
+from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
+from open_token.jsontools.timestamps import from_epoch
+from open_token.library.archive.entries import (
+    add_export_facts,
+    add_file_facts,
+    add_related_files,
+    create_entry,
+    create_failed_entry,
+    has_same_content,
+    is_other_conversation,
+    is_settled,
+    session_key,
+    update_entry,
+    update_seen_entry,
+)
+from open_token.library.archive.index import (
+    COPY,
+    EARLIER,
+    EMPTY,
+    FAILED,
+    GONE,
+    INDEX_NAME,
+    PENDING,
+    Entry,
+    Index,
+    list_archived_files,
+)
+from open_token.library.archive.names import choose_day, choose_file_name, is_archive_name
+from open_token.library.discovery import Session, open_session
+from open_token.library.places import compute_stamp, path_to_text
+from open_token.pipeline import export
+from open_token.sources.source import Source
+from open_token.storage.files import (
+    PendingFile,
+    make_folder,
+    pending_file,
+    read_ends,
+    remove_file,
+    remove_leftovers,
+    try_lock,
+)
+
+__all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
+
+NEW, CHANGED, LOST = "new", "changed", "lost"
+_TEMPORARY_PREFIX = ".archive-"
+# While watching, a session rests this many times as long as its export took, so that exports take
+# at most some 5 % of the time.
+_REST_FACTOR = 20
+# A database changes all the time and may hold gigabytes: up to this size it is hashed to find out
+# whether it changed.
+_MAX_HASHED_DATABASE = 1 << 28
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a pass did with a session: new, changed, gone, failed or lost."""
+
+    kind: str
+    entry: Entry
+    problem: OpenTokenError | None = None
+
+
+class Archive:
+    """A directory with an export of each session and an index, locked by one process at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        context: Callable[[], Context],
+        clock: Callable[[], float],
+        *,
+        again: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._context = context
+        self._clock = clock
+        self._is_forced = again
+        options = context().options
+        self._options_text = options.as_words()
+        self._suffix = "ndjson" if options.mode == "ndjson" else "json"
+        self._failures: dict[tuple[str, str], tuple[int, int]] = {}
+        self._resting_until: dict[tuple[str, str], float] = {}
+        self._hashes: dict[Path, str] = {}
+        self._used_names: set[str] = set()
+        self._by_content: dict[object, Entry] = {}
+        self._archived_ids: set[str | None] = set()
+        self._vanished: set[tuple[str, str]] = set()
+        """Sessions that were found and deleted before their turn came."""
+        self._shared_source: Source | None = None
+        self.counts: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock of the archive."""
+        if not make_folder(self._folder):
+            raise OutputError(
+                "cannot write to this directory",
+                where=str(self._folder),
+                help="choose another directory",
+            )
+        with try_lock(self._folder / ".lock") as is_ours:
+            if not is_ours:
+                raise OutputError(
+                    "this archive is in use by another process",
+                    where=str(self._folder),
+                    help="wait for it or stop it; one watching process is enough",
+                    code="archive.busy",
+                )
+            yield
+
+    def run(self, sessions: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
+        """Export what is new or has changed, oldest first, and yield each change when it is done.
+
+        Sessions that do not exist any more are marked as gone, unless `is_all` is false because
+        only some sessions are given.
+        """
+        self.counts.clear()
+        self._hashes.clear()
+        self._vanished.clear()
+        self._shared_source = None
+        oldest_first = sorted(
+            sessions, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
+        )
+        index = Index(self._folder)
+        yield from self._reconcile(index)
+        for session in oldest_first:
+            change = self._process_session(session, index)
+            if change:
+                yield change
+        if is_all:
+            yield from self._mark_gone(oldest_first, index)
+        index.write()
+
+    def _reconcile(self, index: Index) -> Iterator[Change]:
+        """Make the index and the files agree, whatever happened to either."""
+        files = set(list_archived_files(self._folder))
+        remove_leftovers(self._folder, _TEMPORARY_PREFIX, f".{INDEX_NAME}.")
+        pending = [entry for entry in index.entries.values() if entry.state == PENDING]
+        for entry in pending:
+            self._finish_pending(entry, index, files)
+        replaced = {entry.replaces for entry in pending}
+        for entry in list(index.entries.values()):
+            if not entry.file or entry.file in files:
+                continue
+            index.drop(entry)
+            has_source = entry.source and os.path.exists(entry.source)
+            if entry.file not in replaced and not has_source:
+                yield Change(LOST, entry)
+        self._drop_duplicates(index)
+        self._adopt_unknown_files(index, files)
+        self._used_names = {name.casefold() for name in files}
+        archived = [entry for entry in index.entries.values() if entry.file]
+        self._by_content = {_content_key(entry): entry for entry in archived}
+        self._archived_ids = {entry.id for entry in archived}
+        index.write()
+
+    def _drop_duplicates(self, index: Index) -> None:
+        """Keep one entry per file: the one whose source is known."""
+        owners: dict[str | None, Entry] = {}
+        for entry in sorted(index.entries.values(), key=lambda entry: bool(entry.source)):
+            owners[entry.file] = entry
+        for entry in list(index.entries.values()):
+            if entry.file and owners[entry.file] is not entry:
+                index.drop(entry)
+
+    def _adopt_unknown_files(self, index: Index, files: set[str]) -> None:
+        """Enter exports that no entry names, as after a lost index; other files are left alone."""
+        for name in sorted(files - {entry.file for entry in index.entries.values()}):
+            reader, _, file_name = name.partition("/")
+            if not is_archive_name(file_name):
+                continue
+            entry = Entry(reader=reader, state=GONE, file=name)
+            entry = add_file_facts(entry, self._folder / name)
+            if entry.id is not None:
+                index.entries[entry.key] = entry
+                index.is_changed = True
+
+    def _finish_pending(self, entry: Entry, index: Index, files: set[str]) -> None:
+        """Complete or undo what a killed process was about to do."""
+        index.is_changed = True
+        others = {other.file for other in index.entries.values() if other is not entry}
+        if entry.file in files and entry.replaces in files - others:
+            remove_file(self._folder / str(entry.replaces))
+            files.discard(str(entry.replaces))
+        file = next((name for name in (entry.file, entry.replaces) if name in files), None)
+        if file is None:
+            index.drop(entry)
+        else:
+            entry = update_entry(entry, file=file, replaces=None, events=None, sha256=None)
+            index.entries[entry.key] = add_file_facts(entry, self._folder / file)
+
+    def _process_session(self, session: Session, index: Index) -> Change | None:
+        """Export a session if that is due; return what changed."""
+        key = session_key(session)
+        entry = index.entries.get(key)
+        if entry and not self._is_due(session, entry):
+            self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
+            seen = update_seen_entry(entry, session)
+            if seen != entry:
+                index.put(seen)
+            return None
+        if self._resting_until.get(key, 0.0) > monotonic():
+            self.counts["resting"] += 1
+            return None
+        started = monotonic()
+        change = self._export_session(session, entry, index)
+        self._resting_until[key] = monotonic() + _REST_FACTOR * (monotonic() - started)
+        return change
+
+    def _is_due(self, session: Session, entry: Entry) -> bool:
+        """Return whether a session must be exported again: by size and time first, then by hash."""
+        if entry.options != self._options_text or entry.state == PENDING:
+            return True
+        if self._is_forced and entry.key not in self._resting_until:
+            return True
+        stamp = session.bytes, session.mtime_ns
+        if entry.state == FAILED:
+            return self._failures.get(entry.key) != stamp
+        if entry.related_files and compute_stamp(entry.related_files)[0] != entry.related_stamp:
+            return True
+        if stamp == (entry.source_bytes, entry.source_mtime_ns) or is_settled(session, entry):
+            return False
+        if entry.sha256 is None or entry.conversation is not None or session.is_folder:
+            return True
+        # The hash of a database does not cover its write-ahead log, so sizes must be equal.
+        if session.bytes != entry.source_bytes:
+            return True
+        return self._compute_hash(session) != entry.sha256
+
+    def _compute_hash(self, session: Session) -> str | None:
+        """Return the hash of a source, or None if it has none that says whether it changed."""
+        if session.path in self._hashes:
+            return self._hashes[session.path]
+        try:
+            source = open_session(session)
+            if source.is_database:
+                has_log = session.bytes != source.size
+                if has_log or session.bytes > _MAX_HASHED_DATABASE:
+                    return None
+            self._hashes[session.path] = source.sha256
+        except (InputError, OSError):
+            return None
+        return self._hashes[session.path]
+
+    def _export_session(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
+        """Export one session; a failure is reported and does not stop the others."""
+        try:
+            return self._write_export(session, entry, index)
+        except OutputError:
+            raise
+        except OpenTokenError as problem:
+            if problem.code == "input.missing" and not os.path.exists(session.path):
+                self._vanished.add(session_key(session))
+                return None
+            return self._record_failure(session, entry, problem, index)
+        except Exception as problem:
+            what = f"internal error ({type(problem).__name__})"
+            unknown = OpenTokenError(
+                what, where=str(session.path), help="export it alone with OPEN_TOKEN_DEBUG=1"
+            )
+            return self._record_failure(session, entry, unknown, index)
+
+    def _write_export(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
+        """Export a session into a temporary file and put that in place."""
+        begun = self._clock()
+        # Hash first: what is appended during the export must count as a change next time.
+        sha256 = None if session.is_folder else self._compute_hash(session)
+        source = self._open_source(session)
+        context = self._context()
+        folder = self._folder / session.reader
+        make_folder(folder)
+        detector = None
+        if may_be_copy(read_ends(session.path, 0, NOTE_TAIL_SIZE)[1]):
+            detector = HandoffCopyDetector()
+        with pending_file(folder, _TEMPORARY_PREFIX) as temporary:
+            receipt = export(source, temporary.out, context, session.reader, detector)
+            has_export = entry is not None and entry.file
+            if detector and detector.origin in self._archived_ids and not has_export:
+                self._skip_copy(session, entry, index)
+                return None
+            temporary.out.flush()
+            fresh = create_entry(session, self._options_text)
+            fresh = add_export_facts(fresh, receipt, temporary.path, context.now)
+            if session.is_folder:
+                sha256 = source.sha256
+            fresh = add_related_files(update_entry(fresh, sha256=sha256), source, begun)
+            return self._place_export(temporary, fresh, entry, index, session)
+
+    def _skip_copy(self, session: Session, entry: Entry | None, index: Index) -> None:
+        """Record a handed-over copy that adds nothing to the archived original."""
+        fresh = update_entry(create_entry(session, self._options_text), state=COPY)
+        self.counts[COPY] += 1
+        if fresh != entry:
+            index.put(fresh)
+
+    def _open_source(self, session: Session) -> Source:
+        """Return the source of a session; conversations of one file share what was read."""
+        shared = self._shared_source
+        if session.is_one_of > 1 and shared and shared.path == session.path:
+            shared.conversation = session.conversation
+            return shared
+        self._shared_source = open_session(session)
+        return self._shared_source
+
+    def _place_export(
+        self,
+        temporary: PendingFile,
+        fresh: Entry,
+        old: Entry | None,
+        index: Index,
+        session: Session,
+    ) -> Change | None:
+        """Put an export in place; a different conversation in the same source replaces nothing."""
+        if old and old.file and is_other_conversation(old, fresh):
+            earlier = update_entry(
+                old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
+            )
+            index.put(earlier)
+            old = None
+        if old is None or not old.file:
+            old = self._find_orphan(fresh)
+        if old and has_same_content(old, fresh):
+            unchanged = update_entry(
+                fresh,
+                file=old.file,
+                bytes=old.bytes,
+                archived_at=old.archived_at or old.exported_at,
+                exported_at=old.exported_at,
+            )
+            index.replace(old, unchanged)
+            self.counts["unchanged"] += 1
+            return None
+        if old and old.archived_at:
+            fresh = update_entry(fresh, archived_at=old.archived_at)
+        if old and old.file and old.file.endswith(f".{self._suffix}"):
+            file = old.file
+        else:
+            file = self._choose_name(fresh, session)
+        replaces = old.file if old and old.file != file else None
+        fresh = update_entry(fresh, file=file)
+        index.replace(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
+        temporary.commit(self._folder / file)
+        if replaces:
+            remove_file(self._folder / replaces)
+        index.put(fresh)
+        self._archived_ids.add(fresh.id)
+        kind = CHANGED if old else NEW
+        self.counts[kind] += 1
+        return Change(kind, fresh)
+
+    def _find_orphan(self, fresh: Entry) -> Entry | None:
+        """Return the entry of the same events whose source was moved, or forgotten with the index."""
+        if not fresh.events_hash:
+            return None
+        entry = self._by_content.pop(_content_key(fresh), None)
+        if entry is None or (entry.source and os.path.exists(entry.source)):
+            return None
+        if str(entry.file).endswith(f".{self._suffix}"):
+            return update_entry(entry, options=self._options_text)
+        return entry
+
+    def _choose_name(self, fresh: Entry, session: Session) -> str:
+        day = choose_day(str(fresh.id), fresh.started_at, from_epoch(session.modified))
+
+        def is_free(name: str) -> bool:
+            return f"{fresh.reader}/{name}".casefold() not in self._used_names
+
+        name = choose_file_name(day, fresh.title, str(fresh.id), self._suffix, is_free)
+        file = f"{fresh.reader}/{name}"
+        self._used_names.add(file.casefold())
+        return file
+
+    def _record_failure(
+        self, session: Session, entry: Entry | None, problem: OpenTokenError, index: Index
+    ) -> Change | None:
+        """Record that a source could not be exported; its earlier export stays."""
+        self._failures[session_key(session)] = session.bytes, session.mtime_ns
+        fresh = create_failed_entry(session, entry, problem, self._options_text)
+        if fresh.state == EMPTY:
+            self.counts["empty"] += 1
+            if entry and entry.file:
+                index.put(update_entry(entry, source=None, conversation=None, state=EARLIER))
+            if entry is None or update_seen_entry(entry, session) != fresh:
+                index.put(fresh)
+            return None
+        self.counts[FAILED] += 1
+        if fresh != entry:
+            index.put(fresh)
+        return Change(FAILED, fresh, problem)
+
+    def _mark_gone(self, sessions: list[Session], index: Index) -> Iterator[Change]:
+        """Mark what the agent deleted: a whole source, or one conversation of it."""
+        keys = {session_key(session) for session in sessions} - self._vanished
+        listed = {
+            path_to_text(session.path) for session in sessions if session.conversation is not None
+        }
+        for entry in list(index.entries.values()):
+            if entry.source is None or entry.key in keys or entry.state == GONE:
+                continue
+            if os.path.exists(entry.source) and entry.source not in listed:
+                continue
+            if entry.file is None:
+                index.drop(entry)
+                continue
+            marked = update_entry(entry, state=GONE, gone_at=self._context().now)
+            index.put(marked)
+            self.counts[GONE] += 1
+            yield Change(GONE, marked)
+
+
+def _content_key(entry: Entry) -> object:
+    """What two exports of the same conversation have in common."""
+    return entry.reader, entry.id, entry.events_hash

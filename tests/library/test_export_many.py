@@ -1,0 +1,171 @@
+"""Sources with several conversations: list them, choose one, export all with an index."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import many_talks
+from open_token.api import conversations, export, load_context
+from open_token.errors import InputError, MultipleConversationsError, OutputError
+from open_token.library.export_many import export_conversations, list_exports
+from open_token.native.restore import restore_files
+from open_token.sources.source import Source
+
+SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
+TALKS: list[Any] = [
+    {"talk": "aa1", "title": f"use {SECRET}", "says": ["first"]},
+    {"talk": "aa2", "says": ["second", "third"]},
+    {"talk": "../b 3", "says": ["fourth"]},
+    {"format": "kept with the first"},
+]
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    many_talks.install(monkeypatch)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "talks.json"
+    made.write_text(json.dumps(TALKS))
+    return made
+
+
+def said(document: Any) -> list[str]:
+    return [event["content"]["text"] for event in document["events"] if event["type"] == "message"]
+
+
+def test_none_chosen_is_an_error_that_lists_them(path: Path) -> None:
+    with pytest.raises(MultipleConversationsError) as caught:
+        export(path)
+    assert [item.id for item in caught.value.found] == ["aa1", "aa2", "../b 3"]
+    assert caught.value.code == "input.several"
+    assert [item.id for item in conversations(path)] == ["aa1", "aa2", "../b 3"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"), [("aa2", ["second", "third"]), ("3", ["fourth"]), ("../", ["fourth"])]
+)
+def test_one_is_chosen_by_id_number_or_start(path: Path, wanted: str, words: list[str]) -> None:
+    assert said(export(path, conversation=wanted)) == words
+
+
+@pytest.mark.parametrize("wanted", ["aa", "zz", "0", "4", ""])
+def test_what_does_not_choose_one_is_an_error(path: Path, wanted: str) -> None:
+    with pytest.raises(InputError) as caught:
+        export(path, conversation=wanted)
+    assert caught.value.code == "input.conversation"
+
+
+def test_the_first_of_a_file_that_holds_one_may_be_named(tmp_path: Path) -> None:
+    record = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "hello"},
+    }
+    (tmp_path / "talk.jsonl").write_text(json.dumps(record) + "\n")
+    assert said(export(tmp_path / "talk.jsonl", reader="claude_code", conversation="1")) == [
+        "hello"
+    ]
+    with pytest.raises(InputError) as caught:
+        export(tmp_path / "talk.jsonl", reader="claude_code", conversation="2")
+    assert caught.value.help == "it holds one; leave --conversation out"
+
+
+def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps(TALKS[1:2]))
+    assert said(export(tmp_path / "one.json")) == ["second", "third"]
+    assert said(export(tmp_path / "one.json", conversation="1")) == ["second", "third"]
+
+
+def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    receipts = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    assert [receipt.events for receipt in receipts] == [1, 2, 1]
+    assert sorted(item.name for item in folder.iterdir()) == [
+        "1_aa1.json",
+        "2_aa2.json",
+        "3_b-3.json",
+        "index.json",
+    ]
+    index = json.loads((folder / "index.json").read_text())
+    assert [entry["id"] for entry in index["conversations"]] == ["aa1", "aa2", "../b 3"]
+    assert [entry["events"] for entry in index["conversations"]] == [1, 2, 1]
+    assert SECRET not in (folder / "index.json").read_text()
+    assert list_exports(folder) == [
+        folder / name for name in ("1_aa1.json", "2_aa2.json", "3_b-3.json")
+    ]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note").write_text("mine")
+    with pytest.raises(OutputError):
+        export_conversations(Source.of(path), "many_talks", tmp_path / "mine", load_context({}))
+    assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
+
+
+def test_a_failure_leaves_no_folder(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = many_talks.read
+
+    def fail(source: Source, draft: Any) -> None:
+        if source.conversation == "aa2":
+            raise InputError("the disk fails", where=source.name)
+        told(source, draft)
+
+    monkeypatch.setattr(many_talks, "read", fail)
+    with pytest.raises(InputError):
+        export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({}))
+    assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
+
+
+def test_each_holds_its_own_part_of_the_source_and_together_all(path: Path, tmp_path: Path) -> None:
+    words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
+    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
+    assert b"second" not in (tmp_path / "out" / "1_aa1.json").read_bytes()
+    restore_files(tmp_path / "out", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == TALKS
+
+
+def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        list_exports(tmp_path)
+    assert caught.value.code == "restore.index"
+
+
+def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([{"talk": "empty", "says": []}, *TALKS]))
+    assert (
+        len(export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({})))
+        == 3
+    )
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    assert index["conversations"][0] == {"number": 1, "id": "empty", "events": 0}
+    assert len(list_exports(tmp_path / "out")) == 3
+
+
+def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(
+    path: Path, tmp_path: Path
+) -> None:
+    talks = [{"talk": "empty", "says": []}, *TALKS]
+    path.write_text(json.dumps(talks))
+    words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
+    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
+    restore_files(tmp_path / "out", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == talks
+
+
+def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Path) -> None:
+    path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
+    with pytest.raises(InputError) as caught:
+        export_conversations(
+            Source.of(path), "many_talks", tmp_path / "made", load_context({}, env={}, cwd=tmp_path)
+        )
+    assert caught.value.code == "input.no-events"
+    assert not (tmp_path / "made").exists()
