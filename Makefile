@@ -2,14 +2,12 @@
 PYTHON := .venv/bin/python
 SECONDS ?= 600
 ROUNDS ?= 1000
-TIMEOUT := $(shell command -v timeout 2>/dev/null)
-WITHIN = $(if $(TIMEOUT),$(TIMEOUT) $(1),)
 
 .PHONY: help test test-full check accept bench fuzz crash disconnects nodes soak agents clean ready
 
 help:
-	@echo 'make test       lint, types and tests (at most 10 minutes)'
-	@echo 'make test-full  what needs more packages or more time (at most 20 minutes)'
+	@echo 'make test       lint, types and tests'
+	@echo 'make test-full  tests that need more packages or more time'
 	@echo 'make check      lint and types only'
 	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
@@ -29,16 +27,17 @@ check: ready
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
+# No limit on the whole run: a busy machine must be slow, not red. A test that hangs is ended by name
+# (faulthandler_timeout in pyproject.toml).
 test: check
-	$(call WITHIN,600) $(PYTHON) -m pytest -n auto --dist worksteal || { code=$$?; [ $$code -ne 124 ] || \
-		echo 'stopped after 600 seconds: is the machine busy? Without a limit: $(PYTHON) -m pytest -n auto --dist worksteal'; exit $$code; }
+	$(PYTHON) -m pytest -n auto --dist worksteal
 
 test-full: ready
 	scripts/full.sh
-	$(call WITHIN,1200) $(PYTHON) -m pytest -n auto --dist worksteal -m full
+	$(PYTHON) -m pytest -n auto --dist worksteal -m full
 
 accept: ready
-	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py tests/test_spec_coverage.py
 
 bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import ROOT
 from open_token.cli import main
-from open_token.handoff import TARGETS
+from open_token.handoff import list_target_names
 
 TALK = str(ROOT / "examples" / "claude_code.jsonl")
 
@@ -38,7 +38,7 @@ def files(folder: Path) -> list[Path]:
     )
 
 
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 def test_stdout_has_the_command_that_goes_on(
     agent: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,7 +71,7 @@ def test_one_more_copy_on_request(home: Path, capsys: pytest.CaptureFixture[str]
     assert len(files(home)) == 3
 
 
-@pytest.mark.parametrize("agent", [name for name in TARGETS if name != "opencode"])
+@pytest.mark.parametrize("agent", [name for name in list_target_names() if name != "opencode"])
 def test_a_fresh_copy_is_not_taken_for_the_newest_conversation(
     agent: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_fresh_copy_is_not_taken_for_the_newest_conversation(
     assert main(["handoff", "@1", "--to", "codex"]) == 0
 
 
-@pytest.mark.parametrize("agent", [name for name in TARGETS if name != "opencode"])
+@pytest.mark.parametrize("agent", [name for name in list_target_names() if name != "opencode"])
 def test_a_copy_is_passed_over_until_somebody_goes_on_with_it(
     agent: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,7 +222,7 @@ def test_errors_say_what_to_do(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 def test_a_folder_whose_name_is_no_text(
     agent: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

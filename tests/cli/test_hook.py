@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from open_token.cli import hook, main
-from open_token.library.hooks.handlers import runtimes
+from open_token.library.hooks.handlers import get_hooks, list_hook_agents
 from open_token.library.hooks.log import LogLine, append_log
 
 
@@ -79,7 +79,7 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
     path.write_text("{} // mine")
     code, out, err = told(capsys, "install", "--for", "gemini-cli")
     assert code == 1
-    assert list(json.loads("".join(out))["hooks"]) == list(runtimes()["gemini-cli"].events)
+    assert list(json.loads("".join(out))["hooks"]) == list(get_hooks("gemini-cli").events)
     assert err == [
         "error: file left unchanged: it is not plain JSON; comments would be lost",
         "  --> ~/.gemini/settings.json",
@@ -165,7 +165,7 @@ def test_usage(
 def test_the_help_names_every_runtime(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hook", "--help"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in runtimes())
+    assert all(name in out for name in list_hook_agents())
     parser = argparse.ArgumentParser()
     hook.add_arguments(parser)
     assert parser.parse_args(["status"]).runtimes == []

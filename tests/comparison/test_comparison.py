@@ -11,7 +11,12 @@ from conftest import ROOT
 from open_token.comparison import Difference, check_level, compare, parse_pointer
 from open_token.comparison.steps import build_transcript
 from open_token.errors import UsageError
-from open_token.handoff import TARGETS, HandoffDestination, build_conversation, load_handoff_module
+from open_token.handoff import (
+    HandoffDestination,
+    build_conversation,
+    list_target_names,
+    load_handoff_module,
+)
 from runs import call, calls, document, made_up, mutated, said, shuffled
 
 MIRROR = {"missing": "extra", "extra": "missing"}
@@ -182,7 +187,7 @@ def test_a_run_that_was_handed_over_is_seen_from_where_it_was(reading: Any) -> N
     ).same
 
 
-@pytest.mark.parametrize("agent", TARGETS)
+@pytest.mark.parametrize("agent", list_target_names())
 def test_a_conversation_is_the_same_in_the_format_of_every_agent(
     agent: str, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ OF_BYTES = "OT017"
 """Checks below this one are about the bytes of a file."""
 PARSED = object()
 
-for _verb in ("command", "validate", "verify"):
+for _verb in ("dispatch", "validate", "verify"):
     import_module(f"open_token.cli.{_verb}")
 
 _originals: dict[str, bytes] = {}

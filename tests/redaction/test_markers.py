@@ -10,7 +10,7 @@ import pytest
 import open_token
 from linear import grows_no_faster
 from open_token.native.fidelity import ExportObserver
-from open_token.passes.truncate_cuts import GAP, HEAD, cut_text
+from open_token.passes.truncate_cuts import _GAP, _HEAD, cut_text
 from open_token.redaction.marker_factory import (
     MarkerNumbering,
     build_drop_factory,
@@ -29,7 +29,7 @@ from open_token.redaction.markers import (
 )
 from open_token.redaction.masker import find_lines_near_markers
 from open_token.replay.equivalence import Equivalence
-from open_token.validation.events import check_marks
+from open_token.validation.events import check_markers
 from open_token.writers.escape import escape_html
 
 KEY = bytes(range(32))
@@ -111,10 +111,10 @@ def test_hostile_texts_take_linear_time(hostile: str) -> None:
 def test_validation_accepts_it() -> None:
     problems: list[str] = []
     event = {"content": {"mime": "text/plain", "text": f"key {ACME}"}}
-    check_marks(event, "events[0]", lambda code, *rest: problems.append(code))
+    check_markers(event, "events[0]", lambda code, *rest: problems.append(code))
     assert problems == []
     event["content"]["text"] = "key [REDACTED:Acme.Key]"
-    check_marks(event, "events[0]", lambda code, *rest: problems.append(code))
+    check_markers(event, "events[0]", lambda code, *rest: problems.append(code))
     assert problems == ["OT802"]
 
 
@@ -125,8 +125,8 @@ def test_replay_takes_it_for_any_text() -> None:
 
 
 def test_truncation_does_not_cut_it() -> None:
-    text = "a" * (HEAD - 9) + ACME + "b" * 5000
-    assert f"{ACME}{GAP}" in cut_text(text)
+    text = "a" * (_HEAD - 9) + ACME + "b" * 5000
+    assert f"{ACME}{_GAP}" in cut_text(text)
 
 
 def test_fidelity_takes_it_for_any_text() -> None:

@@ -19,7 +19,7 @@ from open_token.server.core.journal import Journal, extract_text
 from open_token.server.store.interface import ConflictError, NotFoundError, Store
 from open_token.server.store.rows import Fence, NewRun, RunEnd, User
 from open_token.server.store.sqlite.store import open_sqlite
-from open_token.session import SessionState, fold
+from open_token.session import SessionState, fold_log
 from open_token.session.actions import build_text_blocks, send_user_message
 
 OWNER = "user_1"
@@ -72,7 +72,7 @@ def spoken(turn: str) -> Iterator[NewEvent]:
 
 async def agree(made: Bench, name: str) -> SessionState:
     """The log, the stored rows and the state in memory say the same."""
-    state = fold(await made.log(name))
+    state = fold_log(await made.log(name))
     stored = await made.store.session(OWNER, name)
     assert stored is not None
     assert stored.stream_sequence == state.seq

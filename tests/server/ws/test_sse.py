@@ -12,11 +12,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from client_mirror import Mirror
 from open_token.model.log_events import Json
 from open_token.server.http.app import build_app
 from open_token.server.ws import sse
 from open_token.server.ws.frames import Frame
-from open_token.session.mirror import Mirror
 from sockets import listening
 from watching import (
     ANNA,

@@ -114,7 +114,7 @@ def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
         (FREE, {"command": "true", "timeout": float("nan")}, "invalid arguments|not valid JSON"),
         (FREE, {"command": "\ud800"}, "not valid JSON"),
         (FREE, {"command": ["ls"]}, "invalid arguments"),
-        (Sandbox(is_off="commands are off"), {"command": "ls"}, "commands are off"),
+        (Sandbox(disabled_reason="commands are off"), {"command": "ls"}, "commands are off"),
         (Sandbox(shell="/nowhere/bash"), {"command": "ls"}, "could not be started"),
     ],
 )
