@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from export import OPEN_TOKEN, OURS, timed
 
+import session
 from open_token.redaction.detector import Detector
 from open_token.redaction.ruleset import Rule, load_rules
 

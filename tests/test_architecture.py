@@ -20,10 +20,10 @@ LAYERS = (
     ("cli",),
     ("server", "mcp"),
     ("api",),
-    ("library", "handoff", "replay"),
+    ("library", "replay"),
     ("pipeline", "settings"),
-    ("redaction", "passes", "integrity", "validation", "native", "writers", "diff"),
-    ("registry", "agents", "formats"),
+    ("redaction", "passes", "integrity", "validation", "native", "writers", "comparison"),
+    ("handoff", "registry", "agents", "formats"),
     ("builder", "session", "context"),
     ("sources", "storage", "options", "model", "jsontools", "errors"),
 )
@@ -87,7 +87,7 @@ def imported_packages(path: Path) -> Iterator[str]:
     """Yield the packages of ours that a module imports, also inside functions."""
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.ImportFrom) and node.module == "open_token":
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names if not alias.name.startswith("__"))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("open_token."):
             yield str(node.module).split(".")[1]
         elif isinstance(node, ast.Import):
@@ -128,6 +128,8 @@ def test_packages_do_not_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=module_id)
 def test_only_the_edges_touch_the_outside_world(path: Path) -> None:
     package = package_of(path)
+    if package in ENTRY_POINTS:
+        return
     found = []
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Attribute):

@@ -192,7 +192,7 @@ def test_one_command_exports_all_that_a_file_holds(
     count = len(list_conversations(source, detect_format(source)))
     if count < 2:
         assert main(["export", str(path), "-o", str(tmp_path / "one.json"), "--report"]) == 0
-        assert "kept" in capfd.readouterr().err
+        assert "preserved" in capfd.readouterr().err
         return
     assert main(["export", str(path), "-o", str(tmp_path / "one.json")]) == 2
     assert f"{count:,} conversations" in capfd.readouterr().err

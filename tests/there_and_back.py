@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.context import Context
 from open_token.library.export_many import export_conversations
-from open_token.native.restore import restore_files
+from open_token.library.restore import restore_files
 from open_token.native.units import iter_owned_units, iter_parts
 from open_token.registry import load_reader
 from open_token.sources.source import Source

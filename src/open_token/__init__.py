@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from open_token.api import conversations, diff, export, export_file, read, sign, verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
+    from open_token.library.restore import restore_files
     from open_token.model.document import Event, Export
-    from open_token.native.restore import restore_files
     from open_token.validation.validate import validate
 
 __all__ = [
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> "Any":
     elif name == "validate":
         import open_token.validation.validate as module
     elif name == "restore_files":
-        import open_token.native.restore as module
+        import open_token.library.restore as module
     elif name in ("sign", "verify"):
         import open_token.api as module
     else:

@@ -4,16 +4,14 @@ import itertools
 import json
 import os
 import re
-import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import fake_talk
+from fake_reader import add_reader
 from fake_talk import write
-from open_token import registry
 from open_token.builder.draft import Draft
 from open_token.cli import main
 from open_token.library import file_ends
@@ -316,16 +314,13 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
             for name in dict.fromkeys(re.findall("(?m)^[^:]+", source.text))
         ]
 
-    diary = SimpleNamespace(
-        __name__="open_token.registry.diary",
-        TITLE="Diary",
-        PLACES=("*.diary",),
-        sniff=lambda source: True,
+    add_reader(
+        monkeypatch,
+        "diary",
+        places=("*.diary",),
         read=read,
-        conversations=conversations,
+        list_conversations=conversations,
     )
-    monkeypatch.setitem(sys.modules, "open_token.registry.diary", diary)
-    monkeypatch.setattr(registry, "NAMES", (*registry.READERS, "diary"))
     (home / "all.diary").write_text("monday: sow\ntuesday: reap\nmonday: rest\n")
     rows = [line.split("\t") for line in told(capsys, "--text", "day of")[1].splitlines()]
     assert [row[0] for row in rows] == ["tuesday", "monday"]

@@ -192,7 +192,7 @@ def test_a_conversation_is_the_same_in_the_format_of_every_agent(
     agent: str, tmp_path: Path
 ) -> None:
     source = ROOT / "examples" / "claude_code.jsonl"
-    session = load_handoff_module(agent).session(
+    session = load_handoff_module(agent).build_session(
         build_conversation(open_token.export(source)),
         HandoffDestination("/srv/elsewhere", tmp_path, {}),
     )

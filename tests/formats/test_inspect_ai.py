@@ -171,7 +171,7 @@ class TestZstd:
     def test_without_its_package_it_is_named_with_a_way_out(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("open_token.sources.containers.zstd", lambda: None)
+        monkeypatch.setattr("open_token.sources.containers.load_zstd", lambda: None)
         data = bytearray(
             packed(zipfile.ZIP_STORED, **{"header.json": log(), "samples/1_epoch_1.json": sample()})
         )

@@ -125,7 +125,7 @@ def settings_for(data: bytes) -> Settings:
             words[name] = rng.choice(values)
     if rng.random() < 0.35:
         words["max_bytes"] = rng.choice(SIZES) + rng.randrange(100)
-    return Settings(rng.choice(READERS) if rng.random() < 0.2 else None, words)
+    return Settings(rng.choice(list(READERS)) if rng.random() < 0.2 else None, words)
 
 
 def check(data: bytes, settings: Settings) -> None:

@@ -875,11 +875,11 @@ class TestKilled:
             return run
 
         with monkeypatch.context() as patch:
-            patch.setattr(index, "append", dying(files.append_bytes))
-            patch.setattr(index, "write_whole", dying(files.write_atomic))
-            patch.setattr(module, "remove", dying(files.remove_file))
-            patch.setattr(module, "sweep", dying(files.remove_leftovers))
-            patch.setattr(files.PendingFile, "become", dying(files.PendingFile.become))
+            patch.setattr(index, "append_bytes", dying(files.append_bytes))
+            patch.setattr(index, "write_atomic", dying(files.write_atomic))
+            patch.setattr(module, "remove_file", dying(files.remove_file))
+            patch.setattr(module, "remove_leftovers", dying(files.remove_leftovers))
+            patch.setattr(files.PendingFile, "commit", dying(files.PendingFile.commit))
             with contextlib.suppress(Killed):
                 world.run()
         return count

@@ -574,7 +574,7 @@ class Counter:
             self.bytes += len(head) + len(tail)
             return head, tail
 
-        monkeypatch.setattr(file_ends, "ends_of", counting)
+        monkeypatch.setattr(file_ends, "read_ends", counting)
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a whole file was opened"))
 
 

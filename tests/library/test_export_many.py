@@ -10,7 +10,7 @@ import many_talks
 from open_token.api import conversations, export, load_context
 from open_token.errors import InputError, MultipleConversationsError, OutputError
 from open_token.library.export_many import export_conversations, list_exports
-from open_token.native.restore import restore_files
+from open_token.library.restore import restore_files
 from open_token.sources.source import Source
 
 SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from fake_reader import FakeReader
 from open_token.model.document import Found
 from open_token.native.units import NOBODY, iter_owned_units, iter_parts
 from open_token.sources.source import Source
@@ -105,28 +106,21 @@ def test_all_that_was_read_is_told_and_nothing_else(tmp_path: Path) -> None:
     assert [file for file, _, _ in told(source)] == ["", "sub/child.jsonl"]
 
 
-class Shelves:
-    """A reader of lines, each of which names the conversation it belongs to."""
-
-    @staticmethod
-    def conversations(source: Source) -> list[Found]:
-        return [Found("a"), Found("b")]
-
-    @staticmethod
-    def belongs(source: Source, at: str, value: Any) -> str | None:
-        name: str | None = value["of"]
-        return name
-
-
 def test_every_unit_is_somebodys_but_what_no_export_may_keep() -> None:
+    # A reader of lines, each of which names the conversation it belongs to.
+    reader = FakeReader(
+        "shelves",
+        {
+            "list_conversations": lambda source: [Found("a"), Found("b")],
+            "find_owner": lambda source, position, value: value["of"],
+        },
+    )
     data = [{"of": name} for name in ("a", "b", None, "unknown", NOBODY)]
     source = Source("x", data=b"".join(json.dumps(item).encode() + b"\n" for item in data))
 
     def kept(name: str | None) -> list[Any]:
         source.conversation = name
-        return [
-            unit.value["of"] for _, units in iter_owned_units(source, Shelves) for unit in units
-        ]
+        return [unit.value["of"] for _, units in iter_owned_units(source, reader) for unit in units]
 
     assert kept("a") == ["a", None, "unknown"]
     assert kept("b") == ["b"]

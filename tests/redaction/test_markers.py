@@ -120,8 +120,8 @@ def test_validation_accepts_it() -> None:
 
 def test_replay_takes_it_for_any_text() -> None:
     sameness = Equivalence()
-    assert sameness.prompts(f"login with {ACME} now", "login with hunter2 now")
-    assert not sameness.prompts("login with [REDACTED:x] now", "login with hunter2 now")
+    assert sameness.matches_prompt(f"login with {ACME} now", "login with hunter2 now")
+    assert not sameness.matches_prompt("login with [REDACTED:x] now", "login with hunter2 now")
 
 
 def test_truncation_does_not_cut_it() -> None:

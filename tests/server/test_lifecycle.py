@@ -31,7 +31,7 @@ def test_the_first_start_makes_the_owner_and_one_key(tmp_path: Path) -> None:
 def test_two_servers_do_not_share_a_folder(tmp_path: Path) -> None:
     async def both() -> None:
         async with run_services(ServerConfig(data=tmp_path), {}):
-            with pytest.raises(StoreError, match="another server has this data folder"):
+            with pytest.raises(StoreError, match="another server uses this data folder"):
                 async with run_services(ServerConfig(data=tmp_path), {}):
                     pass
 

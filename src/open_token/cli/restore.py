@@ -6,7 +6,7 @@ from pathlib import Path
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.help import Help, Section
 from open_token.errors import UsageError
-from open_token.native.restore import restore_files
+from open_token.library.restore import restore_files
 
 HELP = Help(
     summary="Restore the source files from an export made with native=full.",

@@ -1,7 +1,6 @@
 """Keys of steps: a hash of what counts in a comparison. Equal keys mean equal steps."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -25,8 +24,8 @@ from open_token.comparison.steps import (
 )
 from open_token.jsontools.walk import map_strings
 from open_token.model.document import Event
+from open_token.redaction.markers import count_markers, strip_marker_hashes
 
-_REDACTION_MARKER = re.compile(rb"\[REDACTED:([A-Za-z0-9_.-]+):[0-9a-f]{8}\]")
 # Tools of different runtimes confirm these in different words: only success or failure counts.
 _COMPARED_BY_OUTCOME = frozenset(("edit", "write", "delegate", "plan"))
 _VOLATILE_FIELDS = frozenset(("id", "seq", "ts", "usage", "links", "actor_id"))
@@ -73,9 +72,9 @@ def build_display_projection(transcript: Transcript, rules: ComparisonRules) -> 
     def project_by_type(step: Step) -> Projection:
         projection = project(step)
         encoded = _encode(projection)
-        if not _REDACTION_MARKER.search(encoded):
+        if not count_markers(encoded):
             return projection
-        called, result = json.loads(_REDACTION_MARKER.sub(rb"[REDACTED:\1]", encoded))
+        called, result = json.loads(strip_marker_hashes(encoded))
         return called, result
 
     return project_by_type
@@ -92,12 +91,10 @@ def assign_keys(transcript: Transcript, rules: ComparisonRules) -> int:
             result = {**result, "result": mask_volatile(output)}
         encoded_call = _encode(called)
         encoded_result = _encode(result)
-        if b"[REDACTED:" in encoded_call or b"[REDACTED:" in encoded_result:
-            markers += len(_REDACTION_MARKER.findall(encoded_call))
-            markers += len(_REDACTION_MARKER.findall(encoded_result))
-            if rules.markers_by_type:
-                encoded_call = _REDACTION_MARKER.sub(rb"[REDACTED:\1]", encoded_call)
-                encoded_result = _REDACTION_MARKER.sub(rb"[REDACTED:\1]", encoded_result)
+        markers += count_markers(encoded_call) + count_markers(encoded_result)
+        if rules.markers_by_type:
+            encoded_call = strip_marker_hashes(encoded_call)
+            encoded_result = strip_marker_hashes(encoded_result)
         step.call_key = blake2b(encoded_call, digest_size=8).digest()
         step.key = step.call_key + blake2b(encoded_result, digest_size=8).digest()
     return markers

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from open_token.redaction.markers import MARKER_PATTERN, MARKER_START
 from open_token.replay.recording import TRUNCATION_MARKER
 from open_token.replay.text import as_object, flatten_text
 
-_WILDCARD = re.compile(rf"\[REDACTED:[^\]\s]{{1,80}}\]|{re.escape(TRUNCATION_MARKER)}")
+_WILDCARD = re.compile(f"{MARKER_PATTERN}|{re.escape(TRUNCATION_MARKER)}")
 _TAG = re.compile(r"<([a-zA-Z][\w-]{1,40})(?:\s[^<>]{0,200})?>")
 _VOLATILE = (
     (
@@ -90,7 +91,7 @@ class Equivalence(msgspec.Struct, frozen=True):
         if recorded == given:
             return True
         recorded_text = flatten_text(recorded)
-        if "[REDACTED:" not in recorded_text:
+        if MARKER_START not in recorded_text:
             return False
         return _matches_with_wildcards(recorded_text, flatten_text(given))
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.model.document import Event, Export
+from open_token.redaction.markers import MARKER_START
 from open_token.replay.text import MEDIA, as_object, flatten_text, is_media
 
 TRUNCATION_MARKER = "[TRUNCATED]"
@@ -218,7 +219,7 @@ class _RecordingBuilder:
         lane.results.append(Result(call, text, is_known))
 
     def _check_markers(self, text: str) -> None:
-        if "[REDACTED:" in text or TRUNCATION_MARKER in text:
+        if MARKER_START in text or TRUNCATION_MARKER in text:
             self._has_markers = True
 
     def _get_current_step(self, event: Event, lane: _Lane) -> Step:

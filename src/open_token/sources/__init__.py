@@ -1,0 +1,1 @@
+"""Opening input of any kind and cutting it into records."""

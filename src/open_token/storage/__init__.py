@@ -1,0 +1,1 @@
+"""Writing files atomically, the user's directories, and the spool that holds events."""

@@ -7,6 +7,8 @@ import html
 import re
 from functools import cache
 
+from open_token.redaction.markers import MARKER, MARKER_START
+
 _DIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
 _INVISIBLE = (
     0xAD,
@@ -27,7 +29,6 @@ _INVISIBLE = (
 _SURROGATES = range(0xD800, 0xE000)
 _TAB = 9
 _NEWLINE = 10
-_REDACTION_MARKER = re.compile(r"\[REDACTED:([A-Za-z0-9_-]{1,40}):[0-9A-Za-z]{1,16}\]")
 # Ids that start with ot- belong to the page itself.
 _EVENT_ID = re.compile(r"(?!ot-)[A-Za-z][A-Za-z0-9_.-]{0,79}")
 
@@ -57,9 +58,9 @@ def make_visible(text: str) -> str:
 def escape_html(text: str) -> str:
     """Return text for use between tags; redaction markers are highlighted."""
     escaped = html.escape(make_visible(text), quote=False)
-    if "[REDACTED:" not in escaped:
+    if MARKER_START not in escaped:
         return escaped
-    return _REDACTION_MARKER.sub(r'<mark title="redacted: \1">\g<0></mark>', escaped)
+    return MARKER.sub(r'<mark title="redacted: \g<type>">\g<0></mark>', escaped)
 
 
 def escape_attribute(text: str) -> str:

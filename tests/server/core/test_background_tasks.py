@@ -109,7 +109,7 @@ def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
         write_atomic(path, data)
         time.sleep(0.05)
 
-    monkeypatch.setattr(background_tasks, "write_whole", slowly)
+    monkeypatch.setattr(background_tasks, "write_atomic", slowly)
     seen: set[str] = set()
     over = threading.Event()
 

@@ -224,7 +224,7 @@ def test_an_answer_may_come_before_the_chat_has_ended(
         async with rooms(tmp_path) as opened:
             room = await opened()
             shown, answered = asyncio.Event(), asyncio.Event()
-            settle = loop._settle
+            settle = loop._execute_calls
 
             async def held(*given: Any) -> Any:
                 shown.set()
@@ -238,7 +238,7 @@ def test_an_answer_may_come_before_the_chat_has_ended(
                 answered.set()
                 await ended(*given)
 
-            monkeypatch.setattr(loop, "_settle", held)
+            monkeypatch.setattr(loop, "_execute_calls", held)
             monkeypatch.setattr(chat, "wait_for_run_end", waited)
             await room.send("go", wait=False)
             await shown.wait()
@@ -298,7 +298,7 @@ def test_a_question_that_was_stopped_before_it_was_asked(
                 shown.set()
                 await asyncio.Event().wait()
 
-            monkeypatch.setattr(loop, "_settle", held)
+            monkeypatch.setattr(loop, "_execute_calls", held)
             await room.send("go", wait=False)
             await shown.wait()
             await room.services.chat.stop(room.caller, room.id)

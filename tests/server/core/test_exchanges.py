@@ -73,7 +73,7 @@ def test_words_and_questions(
     kinds = [kind for kind, _ in begun(state, message_id, **sent)]
     assert ("question.answered" in kinds) == is_answer
     assert find_open_questions(state) == []
-    turn = state.path[-1].whole()
+    turn = state.path[-1].snapshot()
     expected = ["ask_user_answer"] * is_answer + ["text"] * (
         not is_answer or "beside" in sent.values()
     )

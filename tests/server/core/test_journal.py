@@ -76,10 +76,12 @@ async def agree(made: Bench, name: str) -> SessionState:
     stored = await made.store.session(OWNER, name)
     assert stored is not None
     assert stored.stream_sequence == state.seq
-    assert (await made.journal.state(OWNER, name)).whole() == state.whole()
+    assert (await made.journal.state(OWNER, name)).snapshot() == state.snapshot()
     if stored.projected_sequence == stored.stream_sequence:
         rows = await made.store.turns(OWNER, name, whole_tree=True)
-        assert [row.body for row in rows] == [encode(turn.whole()) for turn in state.turns.values()]
+        assert [row.body for row in rows] == [
+            encode(turn.snapshot()) for turn in state.turns.values()
+        ]
         assert [row.parent_id for row in rows] == [turn.parent_id for turn in state.turns.values()]
         assert stored.head == state.head
         assert stored.body == encode(state.session)

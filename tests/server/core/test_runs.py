@@ -117,7 +117,7 @@ def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
                 await died(room)
             assert len(model.requests) == runner.MAX_ATTEMPTS
             assert room.mirror.session["status"] == "failed"
-            assert "given up" in room.mirror.ended["result"]["err_msg"]
+            assert "gave up" in room.mirror.ended["result"]["err_msg"]
             runs = await room.services.store.runs(room.caller.user.id, room.id)
             assert [row.status for row in runs] == ["failed"]
             await room.check()

@@ -70,7 +70,7 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
             "running",
             "demo",
         )
-        assert [turn.whole().blocks[0].content for turn in state.turns.values()] == ["Write it"]
+        assert [turn.snapshot().blocks[0].content for turn in state.turns.values()] == ["Write it"]
         kinds = [entry.kind for entry in await services.store.read_log(ANNA, run.session_id)]
         assert kinds == [
             "session.created",

@@ -30,9 +30,11 @@ _CLIENT_PREFIXES = (
     "System: Potential loop detected.",
     _SESSION_CONTEXT,
 )
+# The names of the source and those of the annotation.
+_SESSION_KIND = "session_kind"
 _CONTEXT_FIELDS = {
     "projectHash": "project_hash",
-    "kind": "session_kind",
+    "kind": _SESSION_KIND,
     "directories": "directories",
 }
 _HEADER_FIELDS = frozenset(

@@ -108,8 +108,8 @@ def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
     [
         (FREE, {}, "missing required field `command`"),
         (FREE, {"command": ""}, "invalid arguments"),
-        (FREE, {"command": "a\0b"}, "a command is text"),
-        (FREE, {"command": "x" * 200_000}, "a command is text"),
+        (FREE, {"command": "a\0b"}, "a command must be text"),
+        (FREE, {"command": "x" * 200_000}, "a command must be text"),
         (FREE, {"command": "true", "timeout": -1}, "invalid arguments"),
         (FREE, {"command": "true", "timeout": float("nan")}, "invalid arguments|not valid JSON"),
         (FREE, {"command": "\ud800"}, "not valid JSON"),

@@ -110,7 +110,7 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
         ({"arguments": "redact=none"}, "secrets in clear text: ask the person"),
         ({"arguments": "include=include-internal internal=full"}, "word for word: ask the person"),
         ({"arguments": "to my mail"}, "key=value"),
-        ({"arguments": "redact=everything"}, "redact does not take that value"),
+        ({"arguments": "redact=everything"}, "invalid value for redact"),
         ({"arguments": "colour=red"}, "colour"),
         ({"arguments": "max_bytes=3"}, "max_bytes"),
         ({"arguments": "$(rm)=x"}, "key=value"),

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from native_data import expand_document
 from open_token.api import export, export_file, load_context
 from open_token.errors import InputError, OutputError
+from open_token.library.restore import restore, restore_files
 from open_token.model.document import Event
 from open_token.native.compression import compress_data
-from open_token.native.restore import restore, restore_files
 from open_token.registry import detect_format, list_conversations
 from open_token.sources.containers import quote_identifier
 from open_token.sources.source import Source
