@@ -17,6 +17,7 @@ TITLE = "Fake Talk"
 PLACES = ("$FAKE_HOME/*.jsonl", ".fake/*/*.jsonl")
 PARTS = ("part-*.jsonl",)
 NAME = "fake_talk"
+_REGISTERED = registry.READERS
 
 
 def sniff(source: Source) -> bool:
@@ -51,7 +52,7 @@ def install(
     }
     functions |= more
     reader = FakeReader(NAME, functions, title=TITLE, places=PLACES, part_files=PARTS)
-    kept = {name: registry.READERS[name] for name in beside}
+    kept = {name: _REGISTERED[name] for name in beside}
     replace_readers(monkeypatch, {NAME: reader, **kept})
 
 

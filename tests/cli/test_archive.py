@@ -172,7 +172,7 @@ class TestOnePass:
         with try_lock(home / "here" / "talks" / ".lock"):
             code, _, err = told(capsys, "talks")
         assert code == 3
-        assert "another open-token is at work on this archive" in err
+        assert "this archive is in use by another process" in err
         assert told(capsys, "talks")[0] == 0
 
     def test_an_interrupted_pass(
@@ -297,7 +297,10 @@ class TestWatching:
             running.stdout.readline()
             with process(tmp_path) as second:
                 _, err = second.communicate(timeout=PATIENCE)
-            assert (second.returncode, "another open-token" in err) == (3, True)
+            assert (second.returncode, "this archive is in use by another process" in err) == (
+                3,
+                True,
+            )
             running.kill()
             running.communicate(timeout=PATIENCE)
         with process(tmp_path) as third:

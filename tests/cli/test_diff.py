@@ -114,7 +114,7 @@ def test_sessions_of_this_machine(
         (["a", "b", "c"], "diff needs two sources, got 3"),
         (["-", "-"], "only one source can be stdin"),
         (["a", "b", "--context", "-1"], "--context must be between"),
-        (["a", "b", "--ignore", "result"], "no JSON pointer"),
+        (["a", "b", "--ignore", "result"], "not a JSON pointer into a step"),
         (["a", "b", "--from", "nobody"], "unknown reader 'nobody'"),
         (["a", "b", *["--from", "codex"] * 3], "--from is given 3 times"),
         (["a", "b", "--level", "fuzzy"], "invalid choice"),

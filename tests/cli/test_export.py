@@ -380,7 +380,7 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     "JSON of no format": (
         lambda s: [s.write("package.json", f'{{"name": "{MARKER}"}}'.encode())],
         "input.unknown",
-        ("no conversation I know", "--> package.json", "--from NAME"),
+        ("unrecognized format", "--> package.json", "--from NAME"),
     ),
     "a folder without conversations": (
         lambda s: [s.write("notes.txt", MARKER.encode()) and "."],
@@ -646,7 +646,10 @@ class TestBadInput:
         assert shell.run("talk.json", "-o", "out.json") == 3
         self.check(
             shell.err,
-            ("fake_talk and openai_chat both claim", "--from fake_talk or --from openai_chat"),
+            (
+                "ambiguous format: it could be fake_talk or openai_chat",
+                "--from fake_talk or --from openai_chat",
+            ),
         )
         assert shell.names() == ["talk.json"]
         assert shell.run("talk.json", "-o", "out.json", "--from", "openai_chat") == 0

@@ -131,7 +131,7 @@ def test_a_pipe_that_nobody_reads_any_more(tmp_path: Path) -> None:
         (["--report"], "--report cannot be combined with --follow"),
         (["--conversation", "all", "-o", "new"], "--follow exports one conversation at a time"),
         (["-o", "there"], "--append, or name a new file"),
-        (["--append", "-o", "there"], "no stream that --follow wrote"),
+        (["--append", "-o", "there"], "not a stream that --follow wrote"),
     ],
 )
 def test_what_cannot_be_is_said(

@@ -15,7 +15,7 @@ def test_the_list_has_every_reader_and_place(capsys: pytest.CaptureFixture[str])
     rows = out.splitlines()
     assert [row.split()[0] for row in rows if not row.startswith(" ")] == list(READERS)
     for name in READERS:
-        assert f"{name:20}{load_reader(name).TITLE}" in rows
+        assert f"{name:20}{load_reader(name).definition.title}" in rows
     assert "                      ~/.claude/projects/*/*.jsonl" in rows
     assert any(row.strip().startswith("$CODEX_HOME/") for row in rows)
 

@@ -112,12 +112,12 @@ def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[st
         folder, LogLine(at="2026-01-02T03:04:05Z", runtime="cursor", event="stop", result="new")
     )
     assert told(capsys, "status")[1] == [
-        "absent\tqwen-code\tuser\tnever\t~/.qwen/settings.json",
         "installed\tcursor\tuser\t2026-01-02T03:04:05Z new\t~/.cursor/hooks.json",
+        "absent\tqwen-code\tuser\tnever\t~/.qwen/settings.json",
     ]
     facts = json.loads("".join(told(capsys, "status", "--json")[1]))
     assert facts["schema"] == "open-token/hook-status/1"
-    assert facts["files"][1]["last"] == {
+    assert facts["files"][0]["last"] == {
         "at": "2026-01-02T03:04:05Z", "event": "stop", "id": "", "result": "new", "code": None,
     }  # fmt: skip
 

@@ -142,5 +142,5 @@ def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
 
 def is_done(folder: Path) -> bool:
     """Whether nothing waits, and nobody is at work."""
-    with CallQueue(folder).held() as is_free:
-        return is_free and not CallQueue(folder).names()
+    with CallQueue(folder).lock() as is_free:
+        return is_free and not CallQueue(folder).list_waiting()

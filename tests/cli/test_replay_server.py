@@ -218,4 +218,4 @@ def test_who_stops_serving_before_the_end_parted_from_nothing() -> None:
 def test_a_taken_port(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["replay", "serve", str(TALK), "--port", str(taken.getsockname()[1])]) == 3
-    assert "a free one is taken" in capfd.readouterr().err
+    assert "omit --port to use a free port" in capfd.readouterr().err

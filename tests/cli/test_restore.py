@@ -63,9 +63,9 @@ def test_what_was_redacted_is_said(
         (["nothing.json", "-o", "back"], 3, "No such file"),
         (["talk.json"], 2, "needs -o FOLDER"),
         (["talk.json", "-o", "back", "--limit", "-1"], 2, "--limit must not be negative"),
-        (["whole.ndjson", "-o", "back", "--limit", "5"], 3, "allow more with --limit"),
-        (["talk.json", "-o", "back"], 3, "does not hold its source"),
-        ([".", "-o", "back"], 3, "no set of exports"),
+        (["whole.ndjson", "-o", "back", "--limit", "5"], 3, "raise the limit with --limit"),
+        (["talk.json", "-o", "back"], 3, "does not contain its source"),
+        ([".", "-o", "back"], 3, "not a set of exports"),
     ],
 )
 def test_errors_say_what_to_do(

@@ -100,7 +100,7 @@ def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "test", "mine.toml")
     assert code == 1
     assert out == (
-        "FAIL  acme-ticket  matches 1 does not match (no match of its pattern): see ACME-{digit:6}\n"
+        "FAIL  acme-ticket  matches 1 does not match (its pattern does not match): see ACME-{digit:6}\n"
         "FAIL  acme-ticket  ignores 1 matches, but must not: ACME-1234567\n"
     )
     report = as_json(capsys, "test", "mine.toml")

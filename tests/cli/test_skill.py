@@ -43,6 +43,11 @@ def test_install_says_every_file_and_how_to_call_it(
     assert all((home / line.split()[1].removeprefix("~/")).is_file() for line in out)
 
 
+def test_copilot_is_short_for_copilot_cli(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["skill", "install", "--for", "copilot", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runtimes"] == ["copilot-cli"]
+
+
 def test_install_twice_is_fine(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["skill", "install", "--for", "codex", "--quiet"])
     lines(capsys)
@@ -160,7 +165,7 @@ def test_show_prints_the_text_or_its_folder(home: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "guess"),
     [
-        (["install"], "available agents: claude-code, codex"),
+        (["install"], "available agents: amp, claude-code, cline, codex"),
         (["install", "--for", "claude"], "did you mean claude-code?"),
         (["install", "--for", "codex", "--path"], "skill --help"),
         (["show", "--for", "codex"], "skill --help"),

@@ -1,10 +1,12 @@
-"""How each agent is configured to use a provider on this machine: variables and command line."""
+"""How each agent is pointed at a provider on this machine: variables and command line."""
 
 import msgspec
 
-KEY = "replay"
-"""A placeholder API key; nobody checks it."""
-MODEL = "replay"
+from open_token.formats.definition import Replay
+from open_token.registry import list_agents
+
+# Programs that are no agent but read the variables of OpenAI's SDKs.
+_OPENAI_SDKS = Replay(env={"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "replay"})
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -16,30 +18,18 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def build_settings(url: str) -> dict[str, Setting]:
-    """Return the settings of all known agents, by name."""
-    return {
-        "claude-code": Setting("Claude Code", _configure_claude(url), 'claude -p "..."'),
-        "codex": Setting(
-            "Codex CLI",
-            {"OPENAI_API_KEY": KEY},
-            f'codex exec {_build_codex_options(url)} "..."',
-        ),
-        "gemini-cli": Setting(
-            "Gemini CLI",
-            {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY},
-            'gemini -m gemini-2.5-pro -p "..."',
-        ),
-        "qwen-code": Setting(
-            "Qwen Code",
-            {**_configure_openai(url), "OPENAI_MODEL": MODEL},
-            'qwen --auth-type openai -p "..."',
-        ),
-        "opencode": Setting(
-            "OpenCode", _configure_opencode(url), f'opencode run -m {KEY}/{MODEL} "..."'
-        ),
-        "copilot-cli": Setting("GitHub Copilot CLI", _configure_copilot(url), 'copilot -p "..."'),
-        "openai": Setting("OpenAI SDKs", _configure_openai(url), ""),
+    """Return the settings of every agent that can be replayed, by name."""
+    settings = {
+        agent.label: _fill_url(agent.title, agent.replay, url)
+        for agent in list_agents()
+        if agent.replay
     }
+    return settings | {"openai": _fill_url("OpenAI SDKs", _OPENAI_SDKS, url)}
+
+
+def _fill_url(title: str, replay: Replay, url: str) -> Setting:
+    env = {name: value.replace("{url}", url) for name, value in replay.env.items()}
+    return Setting(title, env, replay.command.replace("{url}", url))
 
 
 def build_environment(url: str, name: str | None) -> dict[str, str]:
@@ -53,45 +43,3 @@ def build_environment(url: str, name: str | None) -> dict[str, str]:
         if name is None or agent == name:
             environment |= setting.env
     return environment
-
-
-def _configure_claude(url: str) -> dict[str, str]:
-    return {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": KEY,
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-    }
-
-
-def _build_codex_options(url: str) -> str:
-    """Return command line options: Codex reads a custom provider only from its settings."""
-    provider = (
-        f'{{name="{KEY}",base_url="{url}/v1",env_key="OPENAI_API_KEY",'
-        'wire_api="responses",supports_websockets=false}'
-    )
-    return f"-c model_provider={KEY} -c 'model_providers.{KEY}={provider}'"
-
-
-def _configure_openai(url: str) -> dict[str, str]:
-    return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": KEY}
-
-
-def _configure_opencode(url: str) -> dict[str, str]:
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "name": KEY,
-        "options": {"baseURL": f"{url}/v1", "apiKey": KEY},
-        "models": {MODEL: {"name": MODEL}},
-    }
-    config = {"provider": {KEY: provider}}
-    return {"OPENCODE_CONFIG_CONTENT": msgspec.json.encode(config).decode()}
-
-
-def _configure_copilot(url: str) -> dict[str, str]:
-    return {
-        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
-        "COPILOT_PROVIDER_API_KEY": KEY,
-        "COPILOT_MODEL": MODEL,
-        "COPILOT_OFFLINE": "true",
-    }

@@ -15,6 +15,7 @@ ACTION_LABELS = {
     "same": ("unchanged", "unchanged"),
 }
 """What happened to a file, and what a dry run would do."""
+_ALIASES = {"copilot": "copilot-cli"}
 
 
 def add_install_arguments(
@@ -56,6 +57,7 @@ def check_install_arguments(
             help=f"see `open-token {verb} --help`",
         )
     valid = [*known, AUTO]
+    args.runtimes = [_ALIASES.get(name, name) for name in args.runtimes]
     if is_change and not args.runtimes:
         raise UsageError(
             f"`{verb} {args.action}` needs --for AGENT",
