@@ -104,8 +104,8 @@ def test_a_node_whose_clock_is_wrong_leaves_the_runs_of_others_alone(
             await one.chat.send(
                 caller, {"session_id": written.entries[0].session_id, "message": "hello"}
             )
-            assert await one.store.claim_run("worker", *await one.runner._lease())
-            assert await other.store.claim_run("another", *await other.runner._lease()) is None
+            assert await one.store.claim_run("worker", *await one.runner._next_lease())
+            assert await other.store.claim_run("another", *await other.runner._next_lease()) is None
 
     asyncio.run(whole())
 
