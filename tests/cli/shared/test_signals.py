@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from open_token.cli.shared import signals
-from open_token.cli.shared.signals import interrupt_on_signals, stop_event_on_signals
+from open_token.cli.shared.signals import StopRequest, interrupt_on_signals, stop_event_on_signals
 
 
 def test_sigterm_breaks_off_like_ctrl_c() -> None:
@@ -47,3 +47,17 @@ def test_what_is_ignored_stays_ignored() -> None:
             assert not asked.is_set()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_request_made_while_it_is_waited_for_is_seen() -> None:
+    """With a threading.Event the handler could wait for a lock that its own thread held."""
+    request = StopRequest()
+    assert not request.wait(0.01)
+    before = signal.signal(signal.SIGALRM, lambda *_: request.set())
+    try:
+        for _ in range(50):
+            request = StopRequest()
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+            assert request.wait(5)
+    finally:
+        signal.signal(signal.SIGALRM, before)

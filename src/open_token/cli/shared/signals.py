@@ -1,7 +1,6 @@
 """Stopping a long-running command: Ctrl-C, SIGTERM and a closed terminal."""
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +8,38 @@ from typing import NoReturn
 
 _GRACE_SECONDS = 1.0
 """A second Ctrl-C within this time after the first is ignored."""
+
+
+_POLL_SECONDS = 0.05
+
+
+class StopRequest:
+    """A flag that a signal handler may set while the main thread waits for it.
+
+    A `threading.Event` is not safe here: its `set` takes a lock that the interrupted `wait` of the
+    same thread may hold, and then neither goes on.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        """Request the stop."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Return whether the stop was requested."""
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the stop is requested, at most so long; return whether it was."""
+        end = time.monotonic() + seconds
+        while not self._is_set:
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(left, _POLL_SECONDS))
+        return self._is_set
 
 
 @contextmanager
@@ -23,11 +54,11 @@ def interrupt_on_signals() -> Iterator[None]:
 
 
 @contextmanager
-def stop_event_on_signals() -> Iterator[threading.Event]:
-    """Yield an event that Ctrl-C, SIGTERM and SIGHUP set instead of interrupting.
+def stop_event_on_signals() -> Iterator[StopRequest]:
+    """Yield a request that Ctrl-C, SIGTERM and SIGHUP set instead of interrupting.
 
     A second signal after the grace period does interrupt: the reader of the output may be stuck."""
-    stop = threading.Event()
+    stop = StopRequest()
     deadline = float("inf")
 
     def request_stop(*_: object) -> None:
