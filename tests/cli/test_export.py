@@ -348,7 +348,7 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
             s.write("talk.jsonl", HEAD + lines(15) + f'{{"say": {MARKER}}}\n'.encode() + lines(3))
         ],
         "input.json",
-        ("this line is not JSON", "--> talk.jsonl:17:9", "mend or remove that line"),
+        ("this line is not JSON", "--> talk.jsonl:17:9", "fix or remove that line"),
     ),
     "a broken last line that is not half": (
         lambda s: [s.write("talk.jsonl", HEAD + lines(3) + f'{{"say": {MARKER}}}'.encode())],

@@ -333,7 +333,7 @@ class Source(Origin):
         return InputError(
             "this line is not JSON" if line else "the input is not JSON",
             where=f"{self.name}:{row}:{column}",
-            help="mend or remove that line in a copy; nothing was exported",
+            help="fix or remove that line in a copy; nothing was exported",
             code="input.json",
         )
 

@@ -33,7 +33,7 @@ def parse_yaml(text: str, name: str) -> list[Any]:
         raise InputError(
             "the input is not YAML",
             where=f"{name}{place}",
-            help="mend that line in a copy; nothing was exported",
+            help="fix that line in a copy; nothing was exported",
             code="input.yaml",
         ) from None
 
