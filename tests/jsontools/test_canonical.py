@@ -18,7 +18,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minimal_example import DOCUMENT_HASH, EVENTS_HASH, MINIMAL
+from helpers.minimal_example import DOCUMENT_HASH, EVENTS_HASH, MINIMAL
 from open_token.jsontools.canonical import (
     MAX_INTEGER,
     CanonicalError,

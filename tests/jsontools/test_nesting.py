@@ -48,7 +48,7 @@ def test_what_fails_for_another_reason_fails_so() -> None:
         encode_deep(deep(5000))
 
 
-def test_the_failure_on_a_stack_of_its_own_is_told() -> None:
+def test_the_failure_on_a_stack_of_its_own_is_reported() -> None:
     def work(value: Any) -> Any:
         raise RecursionError if not seen.append(value) and len(seen) == 1 else LookupError
 

@@ -26,11 +26,11 @@ from open_token.jsontools.repair import (
         (b"[" * 100_000, None),
     ],
 )
-def test_whole_values_one_after_another_are_told_apart(raw: bytes, values: object) -> None:
+def test_whole_values_one_after_another_are_reported_apart(raw: bytes, values: object) -> None:
     assert split_concatenated(raw) == values
 
 
-def test_lone_surrogates_are_mended_and_nothing_else() -> None:
+def test_lone_surrogates_are_repaired_and_nothing_else() -> None:
     assert parse_with_surrogates(b'{"a": "\\ud800x"}') == {"a": "�x"}
     assert parse_with_surrogates(b'{"a": oops "\\ud800"}') is None
     assert parse_with_surrogates(b'{"a": 1}') is None

@@ -59,7 +59,7 @@ def test_settled_json_stays_as_it_is(value: Any) -> None:
     assert found == []
 
 
-def test_big_integers_become_text_and_are_told() -> None:
+def test_big_integers_become_text_and_are_reported() -> None:
     found: list[Any] = []
     value = {"a/b": [1, 2**53, {"~": -(2**80)}], "ok": 2**53 - 1, "f": float("inf")}
     settled = normalize_json_values(value, lambda *place: found.append(place))

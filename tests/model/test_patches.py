@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
 from open_token.model.patches import TurnPatcher
 
 
@@ -44,7 +44,7 @@ def test_a_block_without_content_stays_so() -> None:
     assert turn["blocks"] == [{"type": "planning_enter", "content": None}]
 
 
-def test_what_says_nothing_is_told() -> None:
+def test_what_says_nothing_is_reported() -> None:
     odd: list[tuple[str, str]] = []
     turns = TurnPatcher(lambda place, kind: odd.append((place, kind)))
     turns.take(patch("sing", 1), "line 1")
@@ -61,4 +61,4 @@ def test_long_streams_are_not_quadratic() -> None:
             turns.take(patch("add_content", number, type="text", text_delta="word "))
         assert len(turns.turn("t")["blocks"][0]["content"]) == 5 * count
 
-    assert grows_no_faster(work, 2_000, 8)
+    assert grows_linearly(work, 2_000, 8)

@@ -86,7 +86,9 @@ def encode_built_events(events: list[Any]) -> bytes | None:
         encoded = orjson.dumps(events, None, _SORTED)
     except (orjson.JSONEncodeError, CanonicalError):
         return None
-    return None if _needs_utf16_order(nested, encoded) else encoded
+    if _needs_utf16_order(nested, encoded):
+        return None
+    return encoded
 
 
 def _correct_event_numbers(event: dict[str, Any]) -> Any:
@@ -102,6 +104,8 @@ def format_es6_number(x: float) -> str:
         raise CanonicalError("number is not finite")
     if x == 0:
         return "0"
+    # repr gives the shortest digits that read back as the same number, as ECMAScript does; only
+    # the places of the decimal point and of the exponent differ.
     mantissa, _, exponent = float.__repr__(abs(x)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -180,6 +184,7 @@ def _has_plain_numbers(values: list[Any], depth: int) -> bool:
     It runs after orjson, which has already refused cycles, long integers, lone surrogates and keys
     that are not strings.
     """
+    # Level by level instead of recursively: deep input cannot exhaust the stack.
     is_plain = True
     level: list[Any] = [values]
     while level:
@@ -203,6 +208,8 @@ def _has_plain_numbers(values: list[Any], depth: int) -> bool:
 
 
 def _is_plain_float(x: float) -> bool:
+    # Within these bounds no exponent is written. Whole numbers, which orjson writes with `.0`,
+    # and everything beyond are formatted by hand.
     return 1e-4 <= abs(x) < 1e15 and not x.is_integer()
 
 
@@ -227,7 +234,9 @@ def _with_es6_numbers(value: Any) -> Any:
         return [
             _with_es6_numbers(item) if type(item) in _TYPES_WITH_FLOATS else item for item in value
         ]
-    return _to_es6_number(value) if kind is float else value
+    if kind is float:
+        return _to_es6_number(value)
+    return value
 
 
 def _to_es6_number(x: float) -> object:

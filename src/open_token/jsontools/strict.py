@@ -178,7 +178,10 @@ class _LocatingParser:
             self.start = len(self.text) - len(rest)
             raise self._error("unexpected character")
         self.lexeme = match[match.lastgroup]
-        self.kind = self.lexeme if match.lastgroup == "punctuation" else match.lastgroup
+        if match.lastgroup == "punctuation":
+            self.kind = self.lexeme
+        else:
+            self.kind = match.lastgroup
         self.end = match.end()
         self.start = self.end - len(self.lexeme)
 
@@ -283,7 +286,10 @@ class _LocatingParser:
 
     def _error(self, reason: str) -> StrictError:
         if self.kind == "end":
-            reason = "unexpected end of the document" if self.open else "no value in the document"
+            if self.open:
+                reason = "unexpected end of the document"
+            else:
+                reason = "no value in the document"
         return _error_at(self.text, self.start, reason)
 
 
@@ -315,4 +321,6 @@ def describe_value(value: Any) -> str:
 
 def describe_key(key: Any) -> str:
     """Return a key as a step of a path: short identifiers, otherwise a placeholder."""
-    return f".{key}" if isinstance(key, str) and _IDENTIFIER.fullmatch(key) else "[key]"
+    if isinstance(key, str) and _IDENTIFIER.fullmatch(key):
+        return f".{key}"
+    return "[key]"

@@ -60,10 +60,13 @@ def to_epoch_ms(value: object) -> int | None:
     if not isinstance(value, str) or not _UTC.fullmatch(value) or not _is_date(value[:10]):
         return None
     fraction = value[20:-1].ljust(3, "0")
-    if fraction[3:].strip("0"):
+    milliseconds, finer = fraction[:3], fraction[3:]
+    if finer.strip("0"):
         return None
-    seconds = (datetime.fromisoformat(value[:19]) - _EPOCH) // timedelta(seconds=1)
-    return seconds * 1000 + int(fraction[:3])
+    # Integers, so that nothing is rounded.
+    since_epoch = datetime.fromisoformat(value[:19]) - _EPOCH
+    seconds = since_epoch // timedelta(seconds=1)
+    return seconds * 1000 + int(milliseconds)
 
 
 def format_utc(moment: datetime) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 import msgspec
 
 from open_token.jsontools.nesting import run_with_fresh_stack
+from open_token.jsontools.objects import escape_pointer
 
 MAX_DEPTH = 100
 MAX_EMBEDDED_JSON = 1 << 20
 MAX_EMBEDDING_DEPTH = 4
 
 # How a key and its value are searched: see `collect_named_strings`.
-SEARCH_VALUE, SKIP_VALUE, SEARCH_KEY, ID_VALUE, FILE_BYTES = range(5)
+SEARCH_VALUE, SKIP_VALUE, SEARCH_KEY, ID_VALUE, FILE_BYTES, SEARCH_KEY_OF_ID = range(6)
+SEARCHED_KEYS = frozenset((SEARCH_KEY, SEARCH_KEY_OF_ID))
+_ID_VALUES = frozenset((ID_VALUE, SEARCH_KEY_OF_ID))
 
 # A string is searched together with the name of its position: `name NAME_END text`.
 NAME_END = "\x01"
@@ -38,8 +41,8 @@ ReportCoercion = Callable[[str, str], None]
 """Takes the JSON pointer and the kind of a value that had to become text."""
 
 
-def iter_strings(value: Any) -> Iterator[str]:
-    """Yield every string in a value, keys included, in order."""
+def iter_strings(value: Any, *, keys: bool = True) -> Iterator[str]:
+    """Yield every string in a value in order, with or without the keys of its objects."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -48,7 +51,8 @@ def iter_strings(value: Any) -> Iterator[str]:
         elif isinstance(item, dict):
             for key, part in reversed(item.items()):
                 stack.append(part)
-                stack.append(key)
+                if keys:
+                    stack.append(key)
         elif isinstance(item, list):
             stack.extend(reversed(item))
 
@@ -59,14 +63,10 @@ def iter_string_pointers(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
         yield pointer, value
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from iter_string_pointers(item, f"{pointer}/{_escape_pointer(key)}")
+            yield from iter_string_pointers(item, f"{pointer}/{escape_pointer(key)}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from iter_string_pointers(item, f"{pointer}/{index}")
-
-
-def _escape_pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def map_strings(value: Any, change: Callable[[str], str], depth: int = 0) -> Any:
@@ -85,7 +85,9 @@ def _map_container(
 ) -> Any:
     if isinstance(value, list):
         items = [change_item(item) for item in value]
-        return value if all(map(operator.is_, items, value)) else items
+        if all(map(operator.is_, items, value)):
+            return value
+        return items
     pairs = []
     is_same = True
     for key, item in value.items():
@@ -108,7 +110,9 @@ def _map_strings_deep(value: Any, change: Callable[[str], str]) -> Any:
     mapped: dict[int, Any] = {}
 
     def change_item(item: Any) -> Any:
-        return change(item) if isinstance(item, str) else mapped.get(id(item), item)
+        if isinstance(item, str):
+            return change(item)
+        return mapped.get(id(item), item)
 
     for container in reversed(containers):
         mapped[id(container)] = _map_container(container, change, change_item)
@@ -134,7 +138,9 @@ def replace_lone_surrogates(value: Any) -> Any:
 
 
 def _replace_surrogates(text: str) -> str:
-    return _LONE_SURROGATE.sub("\ufffd", text) if _LONE_SURROGATE.search(text) else text
+    if _LONE_SURROGATE.search(text):
+        return _LONE_SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def estimate_memory(value: Any) -> int:
@@ -210,7 +216,7 @@ def normalize_json_values(
                 continue
             if kind is int and -_MAX_INTEGER <= item <= _MAX_INTEGER:
                 continue
-            inner_pointer = f"{pointer}/{_escape_pointer(key)}"
+            inner_pointer = f"{pointer}/{escape_pointer(key)}"
             normalized = normalize_json_values(item, report, inner_pointer, depth + 1)
             if normalized is not item:
                 if changed is None:
@@ -222,7 +228,9 @@ def normalize_json_values(
             normalize_json_values(item, report, f"{pointer}/{index}", depth + 1)
             for index, item in enumerate(value)
         ]
-        return value if all(map(operator.is_, items, value)) else items
+        if all(map(operator.is_, items, value)):
+            return value
+        return items
     return _normalize_number(value, report, pointer)
 
 
@@ -241,7 +249,9 @@ def prefix_name(name: str, text: str) -> str:
     """Return a string as it is searched: after the name of its position, if it has one."""
     if name:
         return f"{name.replace(NAME_END, ' ')}{NAME_END}{text}"
-    return NAME_END + text if NAME_END in text else text
+    if NAME_END in text:
+        return NAME_END + text
+    return text
 
 
 def collect_named_strings(
@@ -255,9 +265,10 @@ def collect_named_strings(
     """Append every string and long number of a value to `out`, after the name of its position.
 
     `keys` says how each key is treated: SEARCH_VALUE searches the value, SKIP_VALUE neither key nor
-    value, SEARCH_KEY the key as well, ID_VALUE an id as an id, FILE_BYTES the value unless it is the
-    content of a file. JSON inside strings, and text written as a list of its bytes, are searched,
-    too. JSON without escapes reads the same inside its string, so it is parsed only if `eager`.
+    value, SEARCH_KEY the key as well, ID_VALUE an id as an id, SEARCH_KEY_OF_ID an id and its key,
+    FILE_BYTES the value unless it is the content of a file. JSON inside strings, and text written as
+    a list of its bytes, are searched, too. JSON without escapes reads the same inside its string, so
+    it is parsed only if `eager`.
     """
     kind = type(value)
     if kind is dict:
@@ -272,6 +283,7 @@ def collect_named_strings(
                 item_name = _name_list_item(value, index, name)
                 collect_named_strings(item, keys, out, item_name, eager, embedded)
     elif kind is str:
+        # The cheap conditions come first: nearly all strings fail the first one.
         inner = None
         if value[:1] in _JSON_START and embedded < MAX_EMBEDDING_DEPTH and (eager or "\\" in value):
             inner = parse_embedded_json(value)
@@ -294,7 +306,7 @@ def _collect_from_object(
         if treatment or pair_name:
             if treatment == SKIP_VALUE and kind is str and " " not in item:
                 continue
-            if treatment == SEARCH_KEY:
+            if treatment in SEARCHED_KEYS:
                 out.append(prefix_name("", key))
             if not _is_skipped(treatment, value, item):
                 name = _name_value(value, key, pair_name, treatment)
@@ -329,7 +341,10 @@ def rewrite_named_strings(
         if inner is None:
             return change(name, value)
         new = rewrite_named_strings(inner, keys, change, name, embedded + 1)
-        return value if new is inner else render_embedded_json(new, value)
+        # Unchanged JSON keeps its spelling; rendering it would alter white space and escapes.
+        if new is inner:
+            return value
+        return render_embedded_json(new, value)
     if kind is int and value > _MAX_SHORT_NUMBER:
         text = str(value)
         changed = change(name, text)
@@ -352,7 +367,9 @@ def _rewrite_list(
     for index, item in enumerate(value):
         item_name = _name_list_item(value, index, name)
         items.append(rewrite_named_strings(item, keys, change, item_name, embedded))
-    return value if all(map(operator.is_, items, value)) else items
+    if all(map(operator.is_, items, value)):
+        return value
+    return items
 
 
 def _rewrite_object(
@@ -370,7 +387,7 @@ def _rewrite_object(
         if type(item) in _SEARCHED_TYPES and not _is_skipped(treatment, value, item):
             name = _name_value(value, key, pair_name, treatment)
             new_item = rewrite_named_strings(item, keys, change, name, embedded)
-        new_key = change("", key) if treatment == SEARCH_KEY else key
+        new_key = change("", key) if treatment in SEARCHED_KEYS else key
         is_same = is_same and new_item is item and new_key is key
         pairs.append((new_key, new_item))
     return value if is_same else _build_dict(pairs)
@@ -383,7 +400,7 @@ def _is_skipped(treatment: int, parent: dict[str, Any], item: Any) -> bool:
         if isinstance(item, dict | list):
             return False
         return not (isinstance(item, str) and " " in item)
-    if treatment == ID_VALUE:
+    if treatment in _ID_VALUES:
         return isinstance(item, int)
     if treatment == FILE_BYTES:
         return isinstance(item, str) and _is_file(parent)
@@ -398,17 +415,21 @@ def _is_file(parent: dict[str, Any]) -> bool:
 
 def _name_value(parent: dict[str, Any], key: str, pair_name: str, treatment: int) -> str:
     """Return the name of the value under a key: the key, the name of a pair, or that of ids."""
-    if treatment == ID_VALUE:
+    if treatment in _ID_VALUES:
         item = parent[key]
         if isinstance(item, str) and _ID_SHAPE.fullmatch(item):
             return ID_NAME
-    return pair_name if pair_name and key == "value" else key
+    if pair_name and key == "value":
+        return pair_name
+    return key
 
 
 def _find_pair_name(parent: dict[str, Any]) -> str:
     """Return what {"name": "X", "value": "..."} calls its value."""
     name = parent.get("name") or parent.get("key") or parent.get("header")
-    return name if isinstance(name, str) and len(name) <= _MAX_NAME else ""
+    if isinstance(name, str) and len(name) <= _MAX_NAME:
+        return name
+    return ""
 
 
 def _name_list_item(items: list[Any], index: int, name: str) -> str:
@@ -431,7 +452,9 @@ def _decode_byte_list(items: list[Any]) -> str:
         raw = bytes(items)
     except (TypeError, ValueError):
         return ""
-    return raw.decode() if raw.isascii() and min(raw) >= _FIRST_TEXT_BYTE else ""
+    if raw.isascii() and min(raw) >= _FIRST_TEXT_BYTE:
+        return raw.decode()
+    return ""
 
 
 def parse_embedded_json(text: str) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
+from open_token.model.omissions import Note
+
 VERSION = "0.1"
 
 EventType = Literal["message", "tool_use", "tool_result", "span_start", "span_end", "annotation"]
@@ -137,15 +139,6 @@ class Found(msgspec.Struct, frozen=True):
     updated_at: str | None = None
     cwd: str | None = None
     messages: int | None = None
-
-
-class Note(msgspec.Struct, frozen=True):
-    """Something that the export omits or changes: a code, the first position, and how often."""
-
-    code: str
-    place: str
-    detail: str
-    count: int
 
 
 @dataclass

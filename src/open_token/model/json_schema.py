@@ -309,7 +309,7 @@ def _links() -> Schema:
 def _usage() -> Schema:
     return {
         "title": "Usage",
-        "description": "Tokens, as far as they are known.",
+        "description": "Tokens; 0 where the source does not count them.",
         "type": "object",
         "properties": {
             "input_tokens": {**_COUNT, "description": "All prompt tokens, cached ones too."},

@@ -344,7 +344,9 @@ def parse_event_data(kind: str, data: Json) -> EventData:
 def _get_path(error: msgspec.ValidationError) -> str:
     """Return where a validation error is, without the value found there."""
     _, _, path = str(error).rpartition(" - at ")
-    return path if path.startswith("`$") else "at the top"
+    if path.startswith("`$"):
+        return path
+    return "at the top"
 
 
 def dump_event_data(event: EventData) -> Json:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from open_token.jsontools.objects import omit_keys
+
 Body = dict[str, Any]
 
 
@@ -199,17 +201,19 @@ class TurnPatcher:
             self._report_unknown(place, "")
             return
         call = turn.calls.setdefault(call_id, _Call({"id": call_id}))
-        call.change({name: value for name, value in data.items() if name != "tool_call_id"})
+        call.change(omit_keys(data, "tool_call_id"))
 
 
 def _get_call_id(call: Body) -> str | None:
     call_id = call.get("id")
-    return call_id if isinstance(call_id, str) and call_id else None
+    if isinstance(call_id, str) and call_id:
+        return call_id
+    return None
 
 
 def _add_call(turn: _Turn, data: Body) -> None:
     """Add a call; with a block index, also add the block that shows where it was made."""
-    fields = {name: value for name, value in data.items() if name != "block_index"}
+    fields = omit_keys(data, "block_index")
     call_id = _get_call_id(fields) or str(len(turn.calls))
     turn.calls[call_id] = _Call(fields)
     index = data.get("block_index")
@@ -230,8 +234,7 @@ def _add_content(turn: _Turn, data: Body) -> None:
     `text_delta` is the new piece of text, `content` the whole content of the block so far.
     """
     delta = data.get("text_delta")
-    omitted = ("block_index", "text_delta")
-    fields = {name: value for name, value in data.items() if name not in omitted}
+    fields = omit_keys(data, "block_index", "text_delta")
     block = _find_block(turn, data)
     if block is None:
         content = data.get("content")
@@ -250,7 +253,9 @@ def _find_block(turn: _Turn, data: Body) -> _Block | None:
     """Return the block that content belongs to; None if it begins a new one."""
     index = data.get("block_index")
     if isinstance(index, int):
-        return turn.blocks[index] if 0 <= index < len(turn.blocks) else None
+        if 0 <= index < len(turn.blocks):
+            return turn.blocks[index]
+        return None
     delta = data.get("text_delta")
     if not turn.blocks or not isinstance(delta, str):
         return None

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from open_token.jsontools.objects import omit_keys
 from open_token.model.open_struct import OpenStruct as OpenStruct
 from open_token.model.open_struct import decode as decode
 from open_token.model.open_struct import encode as encode
@@ -327,7 +328,7 @@ def split_meta(result: Any) -> tuple[Any, dict[str, Any]]:
     meta = result.get("_meta") if isinstance(result, dict) else None
     if not isinstance(meta, dict):
         return result, {}
-    visible = {name: item for name, item in result.items() if name != "_meta"}
+    visible = omit_keys(result, "_meta")
     return visible, meta
 
 

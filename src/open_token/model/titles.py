@@ -12,7 +12,8 @@ MAX_LENGTH = 80
 MAX_EXPLICIT_LENGTH = 200
 _MAX_INPUT = 6000
 _SHORT_LINE = 8
-_MAX_PROMPTS = 20
+MAX_PROMPTS = 20
+"""How many prompts are looked at for a title."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 _MARKUP = re.compile(r"^[#>*\-\s\"`]+")
 # The Codex IDE extension puts the state of the editor before what the person typed.
@@ -34,7 +35,7 @@ def choose_title(
         if len(title) > _SHORT_LINE and not title.startswith("/"):
             return title
         first_title = first_title or title
-        if count == _MAX_PROMPTS:
+        if count == MAX_PROMPTS:
             break
     return first_title or shorten(fallback, limit)
 
