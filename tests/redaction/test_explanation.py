@@ -7,10 +7,10 @@ import pytest
 from open_token.context import AllowEntry, Context, CustomRule, RedactionOverrides
 from open_token.options import ExportOptions
 from open_token.redaction.explanation import Explanation, explain
-from rule_holes import filled
+from open_token.redaction.rule_catalogue import fill_placeholders
 
-GITHUB = filled("ghp_{alnum:36}", "explain")[0]
-CARD = filled("{luhn:4,16}", "explain")[0]
+GITHUB = fill_placeholders("ghp_{alnum:36}", "explain")[0]
+CARD = fill_placeholders("{luhn:4,16}", "explain")[0]
 
 
 def told(text: str, level: str = "secrets", **rest: Any) -> Explanation:
@@ -22,7 +22,7 @@ def near(text: str, level: str = "secrets", **rest: Any) -> dict[str, str]:
     return {item.rule: item.why for item in told(text, level, **rest).near}
 
 
-def test_what_fires_is_told_with_its_line() -> None:
+def test_what_fires_is_reported_with_its_line() -> None:
     explained = told(f"hello\nsee {GITHUB}\n")
     assert [(item.rule, item.places[0].where) for item in explained.findings] == [
         ("github-token", "line 2")
@@ -42,7 +42,7 @@ def test_what_fires_is_told_with_its_line() -> None:
         ),
         ("ip 127.0.0.1", "pii", "ipv4", "not somebody's host"),
         (
-            filled("eyJ{alnum:30}.{alnum:30}.{alnum:20}", "jwt")[0],
+            fill_placeholders("eyJ{alnum:30}.{alnum:30}.{alnum:20}", "jwt")[0],
             "secrets",
             "jwt",
             "its first part is not a JSON header",
@@ -69,11 +69,11 @@ def test_what_is_allowed_names_the_entry() -> None:
     assert (miss.line, miss.is_allowed, miss.why) == (2, True, "allowed by rule in config.toml")
 
 
-def test_nothing_of_a_value_is_told() -> None:
+def test_nothing_of_a_value_is_reported() -> None:
     said = repr(told(f"a {GITHUB} ghp_{'x' * 36} password=changeme card {CARD}", "pii"))
     assert GITHUB not in said
     assert CARD not in said
 
 
-def test_a_long_text_is_told_in_parts() -> None:
+def test_a_long_text_is_reported_in_parts() -> None:
     assert len(told("\n".join(["ghp_" + "x" * 36] * 500)).near) == 200

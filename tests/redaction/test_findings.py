@@ -13,15 +13,15 @@ from open_token.redaction.findings import (
     to_json,
 )
 from open_token.redaction.redactor import redact
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.redaction.text_stream import redact_text
 from open_token.redaction.user_detector import hash_value
-from rule_holes import filled
 
 KEY = bytes(range(32))
-GITHUB = filled("ghp_{alnum:36}", "findings")[0]
-OTHER = filled("ghp_{alnum:36}", "another")[0]
-PASSWORD = filled("{pass:14}", "findings")[0]
-PEM = filled(
+GITHUB = fill_placeholders("ghp_{alnum:36}", "findings")[0]
+OTHER = fill_placeholders("ghp_{alnum:36}", "another")[0]
+PASSWORD = fill_placeholders("{pass:14}", "findings")[0]
+PEM = fill_placeholders(
     "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "findings"
 )[0]
 
@@ -81,14 +81,14 @@ def test_nothing_is_found_where_nothing_is_or_nothing_is_wanted() -> None:
     assert list_record_findings(record(GITHUB), context(screen=allowed)) == []
 
 
-def test_whole_texts_of_strict_are_told_as_such() -> None:
+def test_whole_texts_of_strict_are_reported_as_such() -> None:
     talk = record("be kind")
     talk.events[0]["role"] = "system"  # type: ignore[index]
     (told,) = list_record_findings(talk, context("strict"))
     assert (told.type, told.rule, told.level) == ("system_prompt", "system-prompt", "strict")
 
 
-def test_nothing_of_a_value_is_told() -> None:
+def test_nothing_of_a_value_is_reported() -> None:
     talk = record(f"see {GITHUB} and password={PASSWORD}", {GITHUB: PASSWORD, "x": PEM})
     told = list_record_findings(talk, context("pii"))
     said = f"{told!r} {json.dumps(to_json(told))} {[item.shape for item in told]}"

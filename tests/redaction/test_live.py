@@ -73,6 +73,6 @@ def test_the_policy_holds() -> None:
     )
 
 
-def test_without_a_key_nothing_of_the_value_is_told() -> None:
+def test_without_a_key_nothing_of_the_value_is_reported() -> None:
     (masked,) = texts(live(key=None).redact_events([event(SECRET)], "talk"))
     assert ":00000000]" in masked

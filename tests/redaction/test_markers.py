@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import open_token
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
 from open_token.native.fidelity import ExportObserver
 from open_token.passes.truncate_cuts import _GAP, _HEAD, cut_text
 from open_token.redaction.marker_factory import (
@@ -102,10 +102,10 @@ def test_a_marker_names_its_type_and_hash() -> None:
     "hostile", ["[REDACTED:", "[REDACTED:a", "[REDACTED:a:", "[REDACTED:a:0a1b2c3", "a:0a1b2c3d]"]
 )
 def test_hostile_texts_take_linear_time(hostile: str) -> None:
-    assert grows_no_faster(lambda size: MARKER.search(hostile * size), 20_000)
-    assert grows_no_faster(lambda size: split_at_markers(hostile * size), 20_000)
-    assert grows_no_faster(lambda size: count_markers((hostile * size).encode()), 20_000)
-    assert grows_no_faster(lambda size: has_malformed_marker(ACME * size), 2_000)
+    assert grows_linearly(lambda size: MARKER.search(hostile * size), 20_000)
+    assert grows_linearly(lambda size: split_at_markers(hostile * size), 20_000)
+    assert grows_linearly(lambda size: count_markers((hostile * size).encode()), 20_000)
+    assert grows_linearly(lambda size: has_malformed_marker(ACME * size), 2_000)
 
 
 def test_validation_accepts_it() -> None:
@@ -241,7 +241,7 @@ def test_what_is_near_a_mark_are_the_lines_around_it() -> None:
 
 def test_marks_in_one_long_line_take_no_longer() -> None:
     mark = b"[REDACTED:email:0123abcd] "
-    assert grows_no_faster(lambda size: list(find_lines_near_markers(mark * size, 0, 3)), 20_000)
-    assert grows_no_faster(
+    assert grows_linearly(lambda size: list(find_lines_near_markers(mark * size, 0, 3)), 20_000)
+    assert grows_linearly(
         lambda size: list(find_lines_near_markers((mark + b"\n") * size, 0, 3)), 20_000
     )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
 from open_token.context import Context
 from open_token.model.document import Event, Record
 from open_token.options import ExportOptions
@@ -355,7 +355,7 @@ def test_every_line_with_a_name_is_opened(who: str) -> None:
     ],
 )
 def test_time_grows_with_the_length_and_no_faster(piece: str) -> None:
-    assert grows_no_faster(lambda size: find_names(piece * (size // len(piece))), 40_000)
+    assert grows_linearly(lambda size: find_names(piece * (size // len(piece))), 40_000)
 
 
 def texts_of(corpus: Path, name: str) -> list[dict[str, Any]]:
@@ -420,12 +420,12 @@ def test_a_list_of_many_people_takes_no_longer_for_each() -> None:
         )
         lines_with_names(text.encode())
 
-    assert grows_no_faster(work, 4_000)
+    assert grows_linearly(work, 4_000)
 
 
 @needs_lists
 @pytest.mark.parametrize("count", [3, 200])
-def test_the_lines_with_names_are_told_in_bytes(count: int) -> None:
+def test_the_lines_with_names_are_reported_in_bytes(count: int) -> None:
     known = sorted(
         name.title()
         for name in name_lists.load_name_lists().given

@@ -12,12 +12,12 @@ from open_token.redaction import masker
 from open_token.redaction.detector import Detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.post_check import PostCheck
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.redaction.ruleset import load_rules
-from rule_holes import filled
 
 RULES = load_rules("secrets")
-TOKEN = filled("ghp_{alnum:36}", "guard")[0]
-PASSWORD = filled("{pass:16}", "guard")[0]
+TOKEN = fill_placeholders("ghp_{alnum:36}", "guard")[0]
+PASSWORD = fill_placeholders("{pass:16}", "guard")[0]
 
 
 def guard(engine: str, *known: str) -> PostCheck:
@@ -44,7 +44,7 @@ def look(engine: str, event: dict[str, Any], *known: str) -> None:
         ({"content": {"data": {"x": f"a\nb {PASSWORD}"}}}, [PASSWORD]),
     ],
 )
-def test_a_survivor_stops_it_and_is_not_told(
+def test_a_survivor_stops_it_and_is_not_reported(
     event: dict[str, Any], known: list[str], engine: str
 ) -> None:
     with pytest.raises(OpenTokenError) as caught:

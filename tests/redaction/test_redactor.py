@@ -29,14 +29,14 @@ from open_token.options import ExportOptions
 from open_token.redaction import found_values, masker, propagation
 from open_token.redaction.markers import MARKER, MARKER_PATTERN
 from open_token.redaction.redactor import redact
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.redaction.traversal import Batch, KeyTreatments
-from rule_holes import filled
 
 KEY = bytes(range(32))
 
 
 def drawn(hole: str, seed: str = "redact") -> str:
-    return filled(hole, seed)[0]
+    return fill_placeholders(hole, seed)[0]
 
 
 GITHUB = drawn("ghp_{alnum:36}")
@@ -159,7 +159,7 @@ def test_an_export_keeps_its_notes_and_the_stronger_mode() -> None:
 
 
 def test_private_keys_never_leave_where_policy_forbids_it() -> None:
-    key, values = filled(
+    key, values = fill_placeholders(
         "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "redact"
     )
     before = record(f"{key} and {GITHUB}")
@@ -488,7 +488,7 @@ def test_what_belongs_to_the_format_stays() -> None:
         }
     ]
     made = record(before, participants=participants, conversation={"id": token, "provider": "p"})
-    after = redact(made, context("pii"))
+    after = redact(made, context("pii", images="keep"))
     (now,) = after.events
     assert now["content"]["data"]["arguments"].pop("text").startswith("[REDACTED:")
     del data["arguments"]["text"]  # type: ignore[attr-defined]
@@ -876,7 +876,7 @@ def test_events_with_long_pictures_are_not_held(monkeypatch: pytest.MonkeyPatch)
     assert found.batches is None
 
 
-def test_too_many_values_to_look_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_to_look_for_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(propagation, "MAX_VALUES", 1)
     monkeypatch.setattr(masker, "MAX_VALUES", 1)
     other = drawn("{pass:12}", "other")
@@ -920,7 +920,7 @@ def test_masking_that_does_not_end_fails_closed(monkeypatch: pytest.MonkeyPatch)
 def planted() -> tuple[list[str], list[str], Record]:
     """Twenty things to mask and six that only look like it, in the places where they stand in real
     sessions."""
-    pem, pem_values = filled(
+    pem, pem_values = fill_placeholders(
         "-----BEGIN RSA PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END RSA PRIVATE KEY-----",
         "planted",
     )

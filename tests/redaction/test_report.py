@@ -13,11 +13,11 @@ from open_token.options import ExportOptions
 from open_token.redaction.markers import MARKER
 from open_token.redaction.redactor import redact
 from open_token.redaction.report import build_redaction
-from rule_holes import filled
+from open_token.redaction.rule_catalogue import fill_placeholders
 
 
 def draw(placeholder: str, seed: str) -> str:
-    return filled(placeholder, seed)[0]
+    return fill_placeholders(placeholder, seed)[0]
 
 
 GITHUB = draw("ghp_{alnum:36}", "one")

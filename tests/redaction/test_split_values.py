@@ -12,10 +12,10 @@ from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.markers import MARKER, MARKER_PATTERN
 from open_token.redaction.redactor import redact
-from rule_holes import filled
+from open_token.redaction.rule_catalogue import fill_placeholders
 
 KEY = bytes(range(32))
-TOKEN = filled("ghp_{alnum:36}", "pieces")[0]
+TOKEN = fill_placeholders("ghp_{alnum:36}", "pieces")[0]
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from open_token.errors import OpenTokenError
 from open_token.options import ExportOptions
 from open_token.redaction import text_stream as module
 from open_token.redaction.propagation import ValueSearch
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.redaction.text_stream import LayeredSearch, get_text_level, redact_text
-from rule_holes import filled
 
 KEY = bytes(range(32))
-GITHUB = filled("ghp_{alnum:36}", "text")[0]
-PASSWORD = filled("{pass:14}", "text")[0]
-PEM = filled(
+GITHUB = fill_placeholders("ghp_{alnum:36}", "text")[0]
+PASSWORD = fill_placeholders("{pass:14}", "text")[0]
+PEM = fill_placeholders(
     "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "text"
 )[0]
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
 from open_token.context import AllowEntry, Context, CustomRule, Policy, RedactionOverrides
 from open_token.errors import OpenTokenError, UsageError
 from open_token.model.document import Record
 from open_token.options import ExportOptions
 from open_token.redaction.live import LiveRedaction
 from open_token.redaction.redactor import redact
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.redaction.user_detector import hash_value
 from open_token.redaction.user_rules import (
     PatternError,
@@ -27,10 +28,9 @@ from open_token.redaction.user_rules import (
     parse_allowances,
     parse_user_rules,
 )
-from rule_holes import filled
 
 KEY = bytes(range(32))
-GITHUB = filled("ghp_{alnum:36}", "own")[0]
+GITHUB = fill_placeholders("ghp_{alnum:36}", "own")[0]
 CACHES: list[Path] = []
 TICKET = CustomRule("acme-ticket", "ticket", "secrets", "ACME-[0-9]{6}", ("acme-",))
 
@@ -238,7 +238,7 @@ def test_anchors_mean_lines() -> None:
 
 def test_a_validator_of_any_level_judges() -> None:
     rule = CustomRule("a", "a", "secrets", "n[0-9]{16}", validator="card")
-    text = filled("{luhn:4,16}", "own")[0]
+    text = fill_placeholders("{luhn:4,16}", "own")[0]
     rule = replace(rule, pattern="n([0-9]{16})")
     assert mark(masked(context(rule), f"card n{text} n{text[:-1]}x")[0]).startswith("card n<a>")
     assert masked(context(rule), "card n1234123412341234")[0] == "card n1234123412341234"
@@ -300,7 +300,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
         ):  # some of them never come to an end, and that is said
             redact(record, detector_context, "keywords")
 
-    assert grows_no_faster(work, 4_000)
+    assert grows_linearly(work, 4_000)
 
 
 @pytest.mark.parametrize("pattern", ["^[0-9]{3}", r"\b[0-9]{3}", "[0-9]{3}$", r"[0-9]{3}\b"])
@@ -326,7 +326,7 @@ def test_a_long_text_is_searched_as_a_short_one_is(text: str, shift: int) -> Non
 
 def test_by_the_keyed_hash_of_a_value() -> None:
     entry = AllowEntry(value=hash_value(KEY, "github_token", GITHUB))
-    other = filled("ghp_{alnum:36}", "other")[0]
+    other = fill_placeholders("ghp_{alnum:36}", "other")[0]
     assert (
         mark(masked(context(allow=(entry,)), f"{GITHUB} {other}")[0]) == f"{GITHUB} <github_token>"
     )
@@ -376,7 +376,7 @@ def test_base64_of_what_is_allowed_is_allowed() -> None:
 
 
 def test_policy_wins_over_every_entry() -> None:
-    pem = filled(
+    pem = fill_placeholders(
         "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "own"
     )[0]
     everything = (AllowEntry(rule="*"), AllowEntry(value=hash_value(KEY, "private_key", pem)))

@@ -27,7 +27,9 @@ from open_token.redaction.validators import Candidate, Validator, load_validator
 # more text where a compiled database cannot be stored.
 _SMALL = 1 << 16
 _SMALL_WITHOUT_CACHE = 1 << 20
-# How much text around a match a validator sees.
+# How much of a match and of the text around it a validator sees: what it says of a long value
+# does not depend on the rest, and its work for each match is bounded.
+_MAX_JUDGED = 1 << 13
 CONTEXT_BEFORE = 96
 CONTEXT_AFTER = 24
 _MAX_RETRY_LENGTH = 64
@@ -82,11 +84,16 @@ def build_detector(level: str, context: Context, engine: str = "auto") -> "Detec
     rules = load_rules(level, context.rule_cache)
     engine = context.engine if engine == "auto" else engine
     screen = context.screen
-    if not (screen.rules or screen.allowed or screen.kept):
-        return Detector(rules, context.rule_cache, engine)
-    from open_token.redaction.user_detector import UserRuleDetector, select_user_rules
+    detector: Detector
+    if screen.rules or screen.allowed or screen.kept:
+        from open_token.redaction.user_detector import UserRuleDetector, select_user_rules
 
-    return UserRuleDetector(rules, context, select_user_rules(level, screen.rules), engine)
+        user_rules = select_user_rules(level, screen.rules)
+        detector = UserRuleDetector(rules, context, user_rules, engine)
+    else:
+        detector = Detector(rules, context.rule_cache, engine)
+    detector.checkpoint = context.checkpoint
+    return detector
 
 
 class Detector:
@@ -102,6 +109,8 @@ class Detector:
         self.rules = rules
         self.cache = cache
         self.engine = engine
+        self.checkpoint: Callable[[], None] | None = None
+        """Called between windows, which are mostly lines; it may raise to end the search."""
         self._size_seen = 0
         self._fast_prefilter: Prefilter | None = None
         self._depth = 0
@@ -252,6 +261,8 @@ class Detector:
         findings = []
         decoded_ends: dict[int, int] = {}
         for rank, window_start, window_end in windows:
+            if self.checkpoint is not None:
+                self.checkpoint()
             rule = self.rules[rank]
             for first, last in self._find_matches(rank, rule, text[window_start:window_end]):
                 start = window_start + first
@@ -385,7 +396,7 @@ class Detector:
 def build_candidate(text: bytes, start: int, end: int) -> Candidate:
     """Return a match and the text around it, as validators take it."""
     return Candidate(
-        decode_padded(text[start:end]),
+        decode_padded(text[start : min(end, start + _MAX_JUDGED)]),
         decode_padded(text[max(0, start - CONTEXT_BEFORE) : start]),
         decode_padded(text[end : end + CONTEXT_AFTER]),
     )

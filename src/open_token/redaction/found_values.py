@@ -43,6 +43,8 @@ class FoundValues:
         self.batches: list[Batch] | None = []
         """The batches that were searched, while they are small: masking need not collect their
         strings again."""
+        self.has_media = False
+        """Whether images or files were passed over."""
         self._kept_size = 0
 
     def keep_batch(self, batch: Batch) -> None:

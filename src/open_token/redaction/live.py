@@ -8,8 +8,9 @@ from open_token.model.document import Conversation, Event, Record
 from open_token.redaction import masker
 from open_token.redaction.detector import build_detector
 from open_token.redaction.found_values import FoundValues
+from open_token.redaction.media import MediaRemoval, create_removal
 from open_token.redaction.redactor import redact, search_record
-from open_token.redaction.report import stricter_level
+from open_token.redaction.report import add_media_account, drops_media, stricter_level
 
 
 class LiveRedaction:
@@ -21,6 +22,8 @@ class LiveRedaction:
             context = replace(context, options=context.options.changed(strategy="drop"))
         self._context = context
         self._level = stricter_level(context.options.redact, context.policy.min_redact)
+        self._removal: MediaRemoval | None = None
+        self._drops_media = drops_media(context, self._level)
         self._is_on = self._level != "none" or context.policy.never_export_private_keys
         self._known = FoundValues()
         self._account: Conversation = {}
@@ -29,6 +32,10 @@ class LiveRedaction:
 
     def redact_events(self, events: list[Event], conversation_id: str) -> list[Event]:
         """Return the next events, masked."""
+        if self._drops_media:
+            if self._removal is None:
+                self._removal = create_removal(self._context, conversation_id)
+            events = [self._removal.clean_event(event) for event in events]
         if not self._is_on:
             return events
         conversation = cast(Conversation, {**self._account, "id": conversation_id})
@@ -37,6 +44,15 @@ class LiveRedaction:
 
     def redact_metadata(self, record: Record) -> Record:
         """Return the record with masked metadata and the account of all markers so far."""
+        masked = self._redact_metadata(record)
+        if self._removal is None:
+            return masked
+        removal = self._removal
+        return add_media_account(
+            masked, self._context, self._level, removal.counts, removal.distinct
+        )
+
+    def _redact_metadata(self, record: Record) -> Record:
         if not self._is_on:
             return record
         conversation: Conversation = {**record.conversation, **self._account}

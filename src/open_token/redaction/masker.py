@@ -19,7 +19,7 @@ from open_token.errors import OpenTokenError
 from open_token.jsontools.walk import (
     ID_NAME,
     NAME_END,
-    SEARCH_KEY,
+    SEARCHED_KEYS,
     collect_named_strings,
     estimate_memory,
     iter_strings,
@@ -176,7 +176,7 @@ class Masker:
 
     def mask_key(self, key: str) -> str:
         """Return a key as masking leaves it; the keys of long lists come again and again."""
-        if self.keys[key] != SEARCH_KEY:
+        if self.keys[key] not in SEARCHED_KEYS:
             return key
         if key not in self._masked_keys:
             rewrite = self._build_rewriter(self._search([prefix_name("", key)]), [])

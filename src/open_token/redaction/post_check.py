@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from open_token.errors import OpenTokenError
-from open_token.jsontools.walk import FILE_BYTES, ID_VALUE, SKIP_VALUE
+from open_token.jsontools.walk import FILE_BYTES, ID_VALUE, SEARCH_KEY_OF_ID, SKIP_VALUE
 from open_token.model.document import Event
 from open_token.redaction.detector import Detector
 from open_token.redaction.found_values import FoundValues
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from open_token.redaction.propagation import ValueSearch
 
 _MIN_KEYWORD_LENGTH = 4
+_KEPT_VALUES = frozenset((SKIP_VALUE, ID_VALUE, SEARCH_KEY_OF_ID, FILE_BYTES))
 
 
 class PostCheck:
@@ -32,6 +33,7 @@ class PostCheck:
         self._tokens = Detector(
             _select_token_rules(detector.rules), detector.cache, detector.engine
         )
+        self._tokens.checkpoint = detector.checkpoint
         self._known = _build_value_search(found, detector.engine)
         self._keys = KeyTreatments()
 
@@ -116,7 +118,7 @@ def iter_searchable_strings(event: Event, keys: KeyTreatments) -> Iterator[str]:
         elif isinstance(item, dict):
             for key, part in item.items():
                 yield key
-                if isinstance(part, str) and keys[key] in (SKIP_VALUE, ID_VALUE, FILE_BYTES):
+                if isinstance(part, str) and keys[key] in _KEPT_VALUES:
                     continue
                 stack.append(part)
 

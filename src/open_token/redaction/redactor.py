@@ -9,7 +9,12 @@ from open_token.model.document import Record
 from open_token.redaction.detector import Detector, build_detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.post_check import PostCheck
-from open_token.redaction.report import build_redaction, stricter_level
+from open_token.redaction.report import (
+    add_media_account,
+    build_redaction,
+    drops_media,
+    stricter_level,
+)
 from open_token.redaction.split_values import SplitValueSearch
 from open_token.redaction.strict_mode import is_masked_whole
 from open_token.redaction.text_encoding import encode_text
@@ -26,10 +31,17 @@ def redact_with_check(
 ) -> tuple[Record, PostCheck | None]:
     """Redact a record; also return the check for the bytes that are written of it, if needed."""
     level = stricter_level(context.options.redact, context.policy.min_redact)
+    if drops_media(context, level):
+        record = _drop_media(record, context, level)
     if level == "none" and not context.policy.never_export_private_keys:
         return record, None
     detector = build_detector(level, context, engine)
     found = search_record(record, detector, whole=level == "strict")
+    if found.has_media:
+        from open_token.redaction.media import count_media
+
+        kept = count_media(record.events)
+        record = add_media_account(record, context, level, Counter(), {}, kept)
     if found:
         # Loaded only when needed: with its dependencies it takes longer than a small export.
         from open_token.redaction import masker
@@ -44,6 +56,15 @@ def redact_with_check(
     post_check = PostCheck(detector, found)
     post_check.check_metadata([searched for _, searched in iter_metadata(record)])
     return record, post_check
+
+
+def _drop_media(record: Record, context: Context, level: str) -> Record:
+    """Return the record without images and files, and with an account of them."""
+    from open_token.redaction.media import create_removal, drop_media
+
+    removal = create_removal(context, record.conversation.get("id", ""))
+    record = drop_media(record, removal)
+    return add_media_account(record, context, level, removal.counts, removal.distinct)
 
 
 def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundValues:
@@ -65,6 +86,8 @@ def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundVa
         found.keep_batch(batch)
         if whole and any(map(is_masked_whole, batch.events)):
             found.has_whole_event = True
+    # Every key that was met is known by now.
+    found.has_media = "base64" in keys
     return found
 
 

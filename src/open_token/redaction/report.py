@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from open_token.model.document import REDACTION_MODES, STRATEGIES, Redaction
+from open_token.context import Context
+from open_token.model.document import REDACTION_MODES, STRATEGIES, Record, Redaction
 from open_token.redaction.lazy_patterns import lazy_compile
 
+_KEPT_NOTE = lazy_compile(r"kept \d+ images? or files?, not searched")
 _COUNT_NOTE = lazy_compile(r"masked (\d+) ([\w.-]+) \((\d+) distinct values?\)")
 
 
@@ -47,6 +50,35 @@ def build_redaction(
         "strategy": earlier_strategy if earlier_strategy in STRATEGIES else strategy,
         "notes": notes,
     }
+
+
+def drops_media(context: Context, level: str) -> bool:
+    """Return whether images and files are dropped: as asked, else from level `pii` on."""
+    wanted = context.options.images
+    return wanted == "drop" if wanted else level in ("pii", "strict")
+
+
+def add_media_account(
+    record: Record,
+    context: Context,
+    level: str,
+    dropped: Counter[str],
+    distinct: Mapping[str, int],
+    kept: int = 0,
+) -> Record:
+    """Return the record with images and files in its account: those dropped, and those kept."""
+    if not dropped and not kept:
+        return record
+    before = record.conversation.get("redaction")
+    account = build_redaction(before, level, context.options.strategy, dropped, distinct, [])
+    if account is None:
+        return record
+    # An earlier redaction may have kept what is dropped now.
+    account["notes"] = [note for note in account["notes"] if not _KEPT_NOTE.fullmatch(note)]
+    if kept:
+        plural = "" if kept == 1 else "s"
+        account["notes"].append(f"kept {kept} image{plural} or file{plural}, not searched")
+    return replace(record, conversation={**record.conversation, "redaction": account})
 
 
 def _list_remarks_on_names(level: str) -> list[str]:

@@ -13,6 +13,7 @@ from open_token.jsontools.walk import (
     FILE_BYTES,
     ID_VALUE,
     SEARCH_KEY,
+    SEARCH_KEY_OF_ID,
     SEARCH_VALUE,
     SKIP_VALUE,
     collect_named_strings,
@@ -50,6 +51,8 @@ _CALL_IDS = frozenset(
     ("native_call_id", "call_id", "tool_use_id", "tool_call_id", "toolCallId", "tool_use_ids")
 )
 _MAX_KEYS = 10_000
+_WITH_KEY = {SEARCH_VALUE: SEARCH_KEY, ID_VALUE: SEARCH_KEY_OF_ID}
+"""The treatment that searches the key as well: any text may end like the name of an id."""
 
 
 class KeyTreatments(dict[str, int]):
@@ -66,10 +69,15 @@ class KeyTreatments(dict[str, int]):
         if len(self) >= _MAX_KEYS:
             self.clear()
         treatment = _classify_key(key)
-        if treatment == SEARCH_VALUE and self._is_odd and self._is_odd(key):
-            treatment = SEARCH_KEY
+        if treatment in _WITH_KEY and self._is_searched(key):
+            treatment = _WITH_KEY[treatment]
         self[key] = treatment
         return treatment
+
+    def _is_searched(self, key: str) -> bool:
+        if not _PLAIN_KEY.fullmatch(key):
+            return True
+        return self._is_odd is not None and self._is_odd(key)
 
 
 def _classify_key(key: str) -> int:
@@ -79,7 +87,7 @@ def _classify_key(key: str) -> int:
         return ID_VALUE
     if key == "data":
         return FILE_BYTES
-    return SEARCH_VALUE if _PLAIN_KEY.fullmatch(key) else SEARCH_KEY
+    return SEARCH_VALUE
 
 
 class Batch(NamedTuple):

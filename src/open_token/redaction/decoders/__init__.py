@@ -12,16 +12,18 @@ from open_token.redaction.decoders.line_wraps import find_line_joints, find_wrap
 from open_token.redaction.decoders.offset_map import OffsetMap, Replacement, replace_matches
 from open_token.redaction.lazy_patterns import lazy_compile
 
+# A run of backslashes is tried only where it begins: after anything but a backslash, or after the
+# one that ends a terminal sequence. To try each backslash of a run takes quadratic time.
 _ESCAPE = lazy_compile(
     # 1: URL escapes; 2, 3: Unicode and hexadecimal escapes; 4: HTML entities
     rb"%([0-9A-Fa-f]{2})|"
-    rb"\\+u\{?([0-9A-Fa-f]{4})\}?|"
-    rb"\\+x([0-9A-Fa-f]{2})|"
+    rb"(?<![^\x1b]\\)\\+u\{?([0-9A-Fa-f]{4})\}?|"
+    rb"(?<![^\x1b]\\)\\+x([0-9A-Fa-f]{2})|"
     rb"(&(?:#x?[0-9A-Fa-f]{1,7}|quot|apos|amp|lt|gt|equals|colon);)|"
     # 5, 6: quotes and white space that were escaped several times; 7: octal escapes
-    rb"\\{2,}([\"'/])|"
-    rb"\\{3,}([nrt])|"
-    rb"\\+([01][0-7]{2})|"
+    rb"(?<![^\x1b]\\)\\{2,}([\"'/])|"
+    rb"(?<![^\x1b]\\)\\{3,}([nrt])|"
+    rb"(?<![^\x1b]\\)\\+([01][0-7]{2})|"
     # 8: the equals sign in quoted-printable; 9: full-width forms of ASCII
     rb"=(3D)|"
     rb"(\xef\xbc[\x81-\xbf]|\xef\xbd[\x80-\x9e])|"

@@ -17,8 +17,9 @@ _WIDE = lazy_compile(rb"(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw04
 _GROUPS = lazy_compile(f"(?:{GROUP}){{5,}}".encode())
 # How gzip, zlib, zip and PDF begin in base64.
 _COMPRESSED_STARTS = (b"H4sI", b"eJ", b"eAE", b"eNo", b"UEsD", b"JVBE")
-_LINE_BREAKS = lazy_compile(rb"(?:\\+[nr]|\s)+")
-_LAST_LINE = lazy_compile(rb"(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
+# Each begins only where a run begins, so that no run is read from each of its characters.
+_LINE_BREAKS = lazy_compile(rb"(?:(?<!\\)\\+[nr]|\s)+")
+_LAST_LINE = lazy_compile(rb"(?<![\s\\])(?<!\\[nr])(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
 _URL_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _STREAM = lazy_compile(rb"PK\x03\x04.{22}(..)(..)|stream\r?\n", re.DOTALL)
 _DUMP_LINE = lazy_compile(
