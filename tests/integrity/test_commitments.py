@@ -361,10 +361,10 @@ def test_nothing_of_a_redacted_value_can_be_tried_out() -> None:
     "options", [{}, {"pretty": True}, {"mode": "ndjson"}, {"include": "include-internal"}]
 )
 @pytest.mark.parametrize("drop", ["never", "oldest"])
-def test_max_bytes_counts_the_tie(options: Document, drop: str) -> None:
+def test_max_bytes_counts_the_commitment(options: Document, drop: str) -> None:
     root, _ = tie(run(talk(60)))
     whole, reached = len(run(talk(60), **options)), 0
-    for limit in range(whole + 50, 1000, -611):
+    for limit in range(whole + 50, 1000, -2503):
         try:
             raw = run(talk(60), max_bytes=limit, drop=drop, **options)
         except SizeLimitError:
@@ -460,7 +460,7 @@ def test_no_change_of_one_field_goes_unseen(changed_export: Document) -> None:
         assert verify(tampered(changed_export, path, chance)).status != VERIFIED, path
 
 
-def test_no_change_of_the_tie_goes_unseen(changed_export: Document) -> None:
+def test_no_change_of_the_commitment_goes_unseen(changed_export: Document) -> None:
     chance = random.Random(2)
     tie_paths = [
         ("integrity", "source", *path) for path in leaves(changed_export["integrity"]["source"])
@@ -610,7 +610,9 @@ def test_the_command_tells_the_states(tmp_path: Any, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     "words", [{}, {"mode": "ndjson"}, {"max_bytes": 6000, "drop": "oldest"}, {"redact": "strict"}]
 )
-def test_an_export_of_a_tied_export_keeps_its_tie(words: dict[str, Any], known_key: bytes) -> None:
+def test_an_export_of_a_committed_export_keeps_its_commitment(
+    words: dict[str, Any], known_key: bytes
+) -> None:
     context = load_context({"integrity": "source", **words})
     first, second = io.BytesIO(), io.BytesIO()
     export(Source.of(EXAMPLES / "claude_code.jsonl"), first, context)
@@ -618,7 +620,7 @@ def test_an_export_of_a_tied_export_keeps_its_tie(words: dict[str, Any], known_k
     assert second.getvalue() == first.getvalue()
 
 
-def test_a_tie_that_does_not_hold_is_not_carried_on(known_key: bytes) -> None:
+def test_a_commitment_that_does_not_hold_is_not_carried_on(known_key: bytes) -> None:
     context = load_context({"integrity": "source", "pretty": False})
     first, second = io.BytesIO(), io.BytesIO()
     export(Source.of(EXAMPLES / "claude_code.jsonl"), first, context)

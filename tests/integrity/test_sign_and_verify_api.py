@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import open_token
+from helpers.signers import CHAT, allowed, create_key, public
 from open_token.errors import InputError, UsageError
-from signers import CHAT, allowed, new_key, public
 
 
 def settings(text: str = "") -> Path:
@@ -19,7 +19,7 @@ def settings(text: str = "") -> Path:
 
 
 def test_there_and_back(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     document = open_token.sign(open_token.export(CHAT, redact="none"), key)
     (judged,) = open_token.verify(document, trust=public(key)).signatures
     assert (judged.state, judged.by) == ("trusted", "mia@example.org")
@@ -27,7 +27,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 
 
 def test_an_export_signed_as_it_is_made(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     assert (
         open_token.verify(open_token.export(CHAT, redact="none", sign_key=key), trust=public(key))
         .signatures[0]
@@ -44,7 +44,7 @@ def test_an_export_signed_as_it_is_made(tmp_path: Path) -> None:
 
 
 def test_key_and_signers_of_the_settings(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     folder = settings(f'sign_key = "{key}"\n')
     document = open_token.sign(open_token.export(CHAT, redact="none"))
     assert open_token.verify(document).signatures[0].state == "unknown"
@@ -62,13 +62,13 @@ def test_a_list_that_is_wrong_troubles_only_who_needs_it(tmp_path: Path) -> None
     document = open_token.export(CHAT, redact="none")
     assert open_token.verify(document).status == "verified"
     with pytest.raises(InputError, match="invalid list"):
-        open_token.verify(open_token.sign(document, new_key(tmp_path)))
+        open_token.verify(open_token.sign(document, create_key(tmp_path)))
     with pytest.raises(InputError, match="invalid list"):
         open_token.verify(document, trust=settings() / "allowed_signers")
 
 
 def test_a_project_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     (tmp_path / ".open-token.toml").write_text(
         f'sign_key = "{key}"\nallowed_signers = "{public(key)}"\n'
     )

@@ -11,6 +11,15 @@ import orjson
 import pytest
 
 import open_token
+from helpers.signers import (
+    CHAT,
+    Document,
+    as_lines,
+    create_key,
+    public,
+    recompute_hashes,
+    with_signature,
+)
 from open_token.api import load_trust
 from open_token.errors import OpenTokenError, SigningError, UsageError
 from open_token.integrity.signatures.results import INVALID, TRUSTED, UNKNOWN
@@ -18,12 +27,11 @@ from open_token.integrity.signatures.trust import Trust
 from open_token.integrity.signing import load_signer, sign_document, sign_file
 from open_token.integrity.verify import verify, verify_bytes
 from open_token.sources.source import Source
-from signers import CHAT, Document, as_lines, new_key, public, sealed_anew, with_signature
 
 
 @pytest.fixture(scope="module")
 def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return new_key(tmp_path_factory.mktemp("keys"))
+    return create_key(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture
@@ -88,7 +96,7 @@ def test_both_forms_have_the_same_signature(key: Path, trust: Trust) -> None:
 def test_signatures_stand_side_by_side(key: Path, trust: Trust, tmp_path: Path) -> None:
     once = with_signature(talk(), key)
     assert with_signature(once, key) == once
-    both = with_signature(once, new_key(tmp_path, "ben", "ecdsa"))
+    both = with_signature(once, create_key(tmp_path, "ben", "ecdsa"))
     assert states(both, trust) == [TRUSTED, UNKNOWN]
     pytest.importorskip("cryptography")
     assert states(with_signature(both, key, "dsse-ed25519"), trust) == [TRUSTED, UNKNOWN, TRUSTED]
@@ -189,14 +197,14 @@ def test_no_change_passes(key: Path, trust: Trust, scheme: str, rounds: int) -> 
         place = chance.choice(places)
         made = changed(document, place, chance)
         if place[0] != "integrity":
-            made = sealed_anew(made)
+            made = recompute_hashes(made)
         assert TRUSTED not in states(made, trust), place
 
 
 def test_an_export_without_its_last_events(key: Path, trust: Trust) -> None:
     document = with_signature(talk(integrity="tree"), key)
     document["events"] = document["events"][:-1]
-    document = sealed_anew(document)
+    document = recompute_hashes(document)
     assert verify(document).status == "verified"
     assert states(document, trust) == [INVALID]
 
@@ -204,7 +212,7 @@ def test_an_export_without_its_last_events(key: Path, trust: Trust) -> None:
 def test_another_conversation_id(key: Path, trust: Trust) -> None:
     document = with_signature(talk(), key)
     document["conversation"] = {**document["conversation"], "id": "conv_another"}
-    document = sealed_anew(document)
+    document = recompute_hashes(document)
     assert verify(document).status == "verified"
     assert states(document, trust) == [INVALID]
 

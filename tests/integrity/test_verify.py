@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import open_token
-from minimal_example import DOCUMENT_HASH, EVENTS_HASH, MINIMAL
+from helpers.minimal_example import DOCUMENT_HASH, EVENTS_HASH, MINIMAL
 from open_token.integrity.verify import (
     MISMATCHED,
     UNVERIFIABLE,
@@ -261,7 +261,7 @@ def test_a_header_and_a_footer_that_differ_do_not_pass(name: str) -> None:
     )
 
 
-def test_participants_are_told_in_a_header_and_once_more_in_a_footer() -> None:
+def test_participants_are_reported_in_a_header_and_once_more_in_a_footer() -> None:
     header, *events, footer = [json.loads(line) for line in stream(sealed()).splitlines()]
     footer["participants"] = [dict(reversed(person.items())) for person in header["participants"]]
     verdict = verify_bytes(
@@ -314,3 +314,46 @@ def _value(raw: bytes) -> Any:
         return json.loads(raw)
     except ValueError:
         return None
+
+
+def reshape(line: bytes, shape: str) -> bytes:
+    """A line of an event in another shape."""
+    event = json.loads(line)
+    if "event" in event:
+        event = event["event"]
+    elif "event_type" in event:
+        del event["type"]
+        event["type"] = event.pop("event_type")
+    if shape == "nested":
+        event = {"type": "event", "event": event}
+    elif shape == "flat":
+        event = {"type": "event", "event_type": event.pop("type"), **event}
+    return json.dumps(event).encode()
+
+
+@pytest.mark.parametrize("shape", ["nested", "bare"])
+@pytest.mark.parametrize("has_profile", [True, False])
+def test_a_line_that_was_wrapped_or_unwrapped_is_seen(shape: str, has_profile: bool) -> None:
+    document = sealed()
+    document["integrity"].pop("profile", None)
+    if has_profile:
+        document["integrity"]["profile"] = "ot-int/1"
+    header, *events, footer = stream(document).splitlines()
+    events = [reshape(line, "flat") for line in events]
+    assert verify_bytes(b"\n".join((header, *events, footer))).status == VERIFIED
+    one = [reshape(events[0], shape), *events[1:]]
+    assert verify_bytes(b"\n".join((header, *one, footer))).status == UNVERIFIABLE
+    # Another program may write another shape, and then all lines have it.
+    every = [reshape(line, shape) for line in events]
+    status = UNVERIFIABLE if has_profile else VERIFIED
+    assert verify_bytes(b"\n".join((header, *every, footer))).status == status
+
+
+def test_a_document_hash_that_was_removed_is_missed() -> None:
+    document = sealed()
+    document["integrity"]["profile"] = "ot-int/1"
+    assert verify(document).status == VERIFIED
+    del document["integrity"]["document_hash"]
+    verdict = verify(document)
+    assert verdict.status == MISMATCHED
+    assert "document_hash was removed" in verdict.reasons[0]

@@ -1,19 +1,27 @@
 """Files appear whole or not at all; the spool gives back what it took."""
 
+import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import platformdirs
 import pytest
 
-from open_token.errors import OutputError
+from helpers.full_disk import fill_disk, free_disk, mount_small_disk
+from open_token.errors import InputError, OutputError
 from open_token.model.document import Event
+from open_token.storage import files
 from open_token.storage.files import (
     Folders,
     append_bytes,
     atomic_file,
     load_local_key,
+    load_or_create_secret,
     make_folder,
     open_growing,
     pending_file,
@@ -108,6 +116,145 @@ def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
 def test_no_key_without_a_writable_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert load_local_key(Folders.of({"OPEN_TOKEN_HOME": str(tmp_path / "x")})) is None
+
+
+def test_processes_that_come_at_once_get_the_same_key(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from open_token.storage.files import load_or_create_secret;"
+        "sys.stdin.readline();"
+        "print(load_or_create_secret(pathlib.Path(sys.argv[1])).hex())"
+    )
+    for begun_with in (None, b""):
+        path = tmp_path / f"key {begun_with!r}"
+        if begun_with is not None:
+            path.write_bytes(begun_with)
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(4)
+        ]
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        keys = {worker.communicate()[0] for worker in workers}
+        assert keys == {path.read_bytes().hex() + "\n"}
+        assert path.stat().st_size == 32
+    assert [name for name in names(tmp_path) if name.endswith(".part")] == []
+
+
+def test_a_key_appears_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks while the key is written sees none, never an empty one."""
+    seen: list[bool] = []
+    sync = os.fsync
+
+    def look(descriptor: int) -> None:
+        seen.append((tmp_path / "key").exists())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", look)
+    load_or_create_secret(tmp_path / "key")
+    assert seen[0] is False
+
+
+def test_file_systems_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    key = load_or_create_secret(tmp_path / "key")
+    assert (tmp_path / "key").read_bytes() == key
+    assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("size", [1, 31, 33, 64])
+def test_a_key_of_another_length_is_refused(tmp_path: Path, size: int) -> None:
+    folders = Folders.of({"OPEN_TOKEN_HOME": str(tmp_path)})
+    folders.settings.mkdir()
+    (folders.settings / "key").write_bytes(b"x" * size)
+    with pytest.raises(InputError) as caught:
+        load_local_key(folders)
+    assert caught.value.code == "secret.size"
+    assert (folders.settings / "key").stat().st_size == size
+
+
+def test_a_full_disk_leaves_no_empty_key(tmp_path: Path) -> None:
+    with mount_small_disk(tmp_path / "disk", "256k") as disk:
+        folders = Folders.of({"OPEN_TOKEN_HOME": str(disk)})
+        folders.settings.mkdir()
+        fill_disk(disk)
+        assert load_local_key(folders) is None
+        assert names(folders.settings) == []
+        free_disk(disk)
+        key = load_local_key(folders)
+        assert key is not None
+        assert load_local_key(folders) == key
+
+
+WRITER = """
+import sys, pathlib
+from open_token.storage.files import atomic_file, atomic_folder
+target = pathlib.Path(sys.argv[1])
+with atomic_file(target / "a.json") as out, atomic_folder(target / "folder") as folder:
+    out.write(b"half")
+    out.flush()
+    (folder / "b.json").write_bytes(b"half")
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def age_parts(folder: Path) -> None:
+    for path in folder.glob("*.part"):
+        os.utime(path, (0, time.time() - 60))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_what_a_killed_process_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".other.part").write_bytes(b"of another program")
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert worker.stdout is not None
+    worker.stdout.readline()
+    parts = set(names(tmp_path)) - {".other.part"}
+    assert len(parts) == 2
+    age_parts(tmp_path)
+    monkeypatch.setattr(files, "_CLEANED_FOLDERS", set())
+    write_atomic(tmp_path / "c.json", b"1")
+    assert parts < set(names(tmp_path)), "a process that lives still writes them"
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate()
+    monkeypatch.setattr(files, "_CLEANED_FOLDERS", set())
+    write_atomic(tmp_path / "c.json", b"2")
+    assert names(tmp_path) == [".other.part", "c.json"]
+
+
+def test_a_folder_that_cannot_be_synced_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = errno.EIO
+    sync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(problem, os.strerror(problem))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OutputError) as caught:
+        write_atomic(tmp_path / "a.json", b"1")
+    assert caught.value.code == "output.unconfirmed"
+    assert (tmp_path / "a.json").read_bytes() == b"1"
+    problem = errno.EINVAL  # a file system that has no such thing
+    write_atomic(tmp_path / "a.json", b"2")
+    assert names(tmp_path) == ["a.json"]
 
 
 def test_a_folder_under_a_file_cannot_be_made(tmp_path: Path) -> None:

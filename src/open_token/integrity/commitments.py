@@ -31,8 +31,9 @@ Row = tuple[int, int | None, int]
 
 def _split_event(event: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """Return the canonical bytes of the content and of the rest, without the export's own seq."""
+    content = encode_event(event.get("content"))  # type: ignore[arg-type]
     rest = {name: value for name, value in event.items() if name not in ("content", "seq")}
-    return encode_event(event.get("content")), encode_event(rest)  # type: ignore[arg-type]
+    return content, encode_event(rest)
 
 
 def _commit(salt: bytes, content: bytes) -> bytes:
@@ -50,6 +51,7 @@ class SourceCommitments:
     def __init__(self, key: bytes, conversation_id: str) -> None:
         name = conversation_id.encode("utf-8", "surrogatepass")
         self._seed = hmac.digest(key, b"ot-leaf-seed/1" + name, "sha256")
+        # Flat buffers, 72 bytes an event: lists of hashes would take more than twice as much.
         self._id_hashes = array("Q")
         self._leaves = bytearray()
         self._commitments = bytearray()
@@ -234,14 +236,22 @@ def check_disclosure(source: Mapping[str, Any], events: Iterable[Any]) -> Source
         if commitment is not None:
             altered += 1
     size = source.get("size")
+    # `type` and not isinstance: True is no size.
     if type(size) is not int or not tree.size <= size <= _MAX_SIZE:
         raise CommitmentError("size")
     _graft_hidden(tree, size, proof)
+    # Parts that no event used would be bytes that an attacker may choose freely.
     if altered != len(commitments):
         raise CommitmentError("commitments")
     if next(proof, None) is not None:
         raise CommitmentError("proof")
-    return SourceCoverage(_compute_root(tree), mapped - altered, altered, inserted, size - mapped)
+    return SourceCoverage(
+        root=_compute_root(tree),
+        verbatim=mapped - altered,
+        altered=altered,
+        inserted=inserted,
+        dropped=size - mapped,
+    )
 
 
 def _iter_mapped(
@@ -306,19 +316,31 @@ def _is_row(row: Any) -> bool:
     if not isinstance(row, list | tuple) or len(row) != 3:
         return False
     first, source_seq, count = row
-    is_mapped = source_seq is None or type(source_seq) is int
-    return is_mapped and type(first) is int and type(count) is int
+    if source_seq is not None and type(source_seq) is not int:
+        return False
+    return type(first) is int and type(count) is int
 
 
 def _read_salts(source: Mapping[str, Any], count: int) -> Iterator[bytes]:
+    """Return the salts of `count` events; there must be exactly that many."""
     text = source.get("salts")
+    if not isinstance(text, str):
+        raise CommitmentError("salts")
     try:
-        raw = b64decode(text, validate=True) if isinstance(text, str) else b""
+        raw = b64decode(text, validate=True)
     except ValueError:
         raise CommitmentError("salts") from None
-    if len(raw) != count * _SALT_LENGTH or b64encode(raw).decode() != text:
+    if len(raw) != count * _SALT_LENGTH:
         raise CommitmentError("salts")
-    return (raw[start : start + _SALT_LENGTH] for start in range(0, len(raw), _SALT_LENGTH))
+    # The unused bits before the padding may be set in base64; one spelling only is accepted.
+    if b64encode(raw).decode() != text:
+        raise CommitmentError("salts")
+    return _split_salts(raw)
+
+
+def _split_salts(raw: bytes) -> Iterator[bytes]:
+    for start in range(0, len(raw), _SALT_LENGTH):
+        yield raw[start : start + _SALT_LENGTH]
 
 
 def _read_commitments(source: Mapping[str, Any]) -> dict[str, bytes]:

@@ -25,7 +25,8 @@ from open_token.jsontools.canonical import (
     hash_document,
     hash_events,
 )
-from open_token.model.document import VERSION, Coercion, Event, Integrity, Note, Record
+from open_token.model.document import VERSION, Coercion, Event, Integrity, Record
+from open_token.model.omissions import Note
 
 _RUN_BYTES = 1 << 16
 # Space for a signature that is not made yet; an RSA key of 4096 bits takes 1,700 bytes.

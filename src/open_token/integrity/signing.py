@@ -62,8 +62,11 @@ def load_signer(key: Path, scheme: str = sshsig.SCHEME, *, is_alone: bool = Fals
 
 def sign_document(document: dict[str, Any], sign: Sign) -> dict[str, Any]:
     """Return a parsed document with one more signature; everything else is shared with it."""
-    result = _sign(verify(document), document.get("integrity"), sign, "the document")
-    return {**document, "integrity": _add_entry(document["integrity"], result)}
+    verdict = verify(document)
+    result = _sign(verdict, document.get("integrity"), sign, "the document")
+    signed = dict(document)
+    signed["integrity"] = _add_entry(document["integrity"], result)
+    return signed
 
 
 def sign_file(source: Source, out: BinaryIO, sign: Sign) -> SigningResult:
@@ -75,11 +78,14 @@ def sign_file(source: Source, out: BinaryIO, sign: Sign) -> SigningResult:
     verdict = verify_bytes(raw)
     if is_stream(raw):
         return _sign_stream(Source(source.name, data=raw), verdict, out, sign)
+    # Bytes that do not verify may not even be JSON; _sign refuses them by their verdict.
     document = orjson.loads(raw) if verdict.status == VERIFIED else {}
     result = _sign(verdict, document.get("integrity"), sign, source.name)
     document["integrity"] = _add_entry(document["integrity"], result)
     is_pretty = raw.lstrip()[1:2] in (b"\n", b"\r")
-    out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 if is_pretty else None) + b"\n")
+    option = orjson.OPT_INDENT_2 if is_pretty else None
+    out.write(orjson.dumps(document, option=option))
+    out.write(b"\n")
     return result
 
 
@@ -126,7 +132,8 @@ def _is_same_signer(known: Any, entry: Entry) -> bool:
 def _add_entry(integrity: dict[str, Any], result: SigningResult) -> dict[str, Any]:
     if result.was_there:
         return integrity
-    return {**integrity, "signatures": [*integrity.get("signatures", []), result.entry]}
+    signatures = [*integrity.get("signatures", []), result.entry]
+    return {**integrity, "signatures": signatures}
 
 
 def _require_verified(verdict: Verdict, integrity: Any, name: str) -> None:

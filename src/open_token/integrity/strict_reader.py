@@ -27,6 +27,10 @@ _CHECK_OF_FAULT = {
     "too-deep": "OT006",
     "big-integer": "OT007",
 }
+FLAT = "flat"
+"""A line that is the event with its type in `event_type`: the shape that we write."""
+NESTED = "nested"
+BARE = "bare"
 _LINE_TYPES = ("header", "event", "footer")
 _MAX_HEADER = 1 << 24
 
@@ -79,7 +83,8 @@ def iter_lines(raw: bytes) -> Iterator[bytes]:
 class NdjsonReader:
     """Iterates over the events of an NDJSON export in any of its three shapes.
 
-    After the last event, `document` holds everything else. `corrected` lists what the footer says
+    After the last event, `document` holds everything else, and `shapes` the shapes of its lines, of
+    which a verified stream has one: a hash covers the event, not the line. `corrected` lists what the footer says
     differently about the conversation than the header, whose values no hash covers; `disputed` lists
     other fields in which they differ.
     """
@@ -92,6 +97,7 @@ class NdjsonReader:
         self.has_footer = False
         self.corrected: list[str] = []
         self.disputed: list[str] = []
+        self.shapes: set[str] = set()
         self.count = 0
 
     def __iter__(self) -> Iterator[Any]:
@@ -132,6 +138,7 @@ class NdjsonReader:
         if kind == "event":
             return self._read_event_line(record, number)
         if isinstance(record, dict) and _is_bare_event(record):
+            self.shapes.add(BARE)
             return record
         self._report("OT013", f"line {number}", f"a record of type {describe_value(kind)}")
         return BROKEN
@@ -142,27 +149,36 @@ class NdjsonReader:
             if len(record) > 2:
                 self._report("OT013", f"line {number}", "keys beside the event")
             nested: dict[str, Any] = record["event"]
+            self.shapes.add(NESTED)
             return nested
+        self.shapes.add(FLAT)
         event = {}
         for name, value in record.items():
-            if name != "type":
-                event["type" if name == "event_type" else name] = value
+            # `type` says that the line is an event; the type of the event itself is `event_type`.
+            if name == "event_type":
+                event["type"] = value
+            elif name != "type":
+                event[name] = value
         return event
 
     def _merge_footer(self, footer: dict[str, Any]) -> None:
+        """Add what a writer knew only at the end; where both know something, the footer wins."""
         for name, value in footer.items():
-            known = self.document.get(name)
             if name == "type":
                 continue
+            known = self.document.get(name)
             if name == "conversation" and isinstance(value, dict) and isinstance(known, dict):
-                self.corrected = [key for key in value if key in known and known[key] != value[key]]
-                self.document[name] = {**known, **value}
+                self._merge_conversation(known, value)
             elif name == "participants" and isinstance(value, list) and isinstance(known, list):
                 self.document[name] = _merge_participants(known, value)
             else:
                 if name in self.document and known != value:
                     self.disputed.append(name)
                 self.document[name] = value
+
+    def _merge_conversation(self, known: dict[str, Any], added: dict[str, Any]) -> None:
+        self.corrected = [key for key in added if key in known and known[key] != added[key]]
+        self.document["conversation"] = {**known, **added}
 
     def _check_end(self) -> None:
         if not self.has_footer:
@@ -180,7 +196,11 @@ def _is_bare_event(record: dict[str, Any]) -> bool:
 def _merge_participants(known: list[Any], added: list[Any]) -> list[Any]:
     # By their bytes, so that a long list is not searched again for each of them.
     seen = {_encode_participant(participant) for participant in known}
-    return known + [item for item in added if _encode_participant(item) not in seen]
+    merged = list(known)
+    for participant in added:
+        if _encode_participant(participant) not in seen:
+            merged.append(participant)
+    return merged
 
 
 def _encode_participant(participant: Any) -> bytes:

@@ -17,6 +17,7 @@ from open_token.integrity.signatures.statement import TREE, build_statement
 from open_token.integrity.signatures.trust import Trust
 from open_token.integrity.strict_reader import (
     BROKEN,
+    FLAT,
     NdjsonReader,
     ReportProblem,
     is_stream,
@@ -43,6 +44,8 @@ UNVERIFIABLE = "unverifiable"
 ALGORITHM = "sha256"
 CANONICALIZATION = "json-c14n-like"
 C14N = "rfc8785"
+PROFILE = "ot-int/1"
+"""Says that an export has every hash of docs/reference/integrity.md, and flat lines."""
 
 _HEX = re.compile(r"[0-9A-Fa-f]{1,64}")
 _MAX_INTEGER = 2**53 - 1
@@ -205,8 +208,9 @@ def _round_integers(value: Any, depth: int = 0) -> Any:
 class Verdict(NamedTuple):
     """The result of verifying an export.
 
-    `reasons` say why it is not verified, `warnings` what the verdict does not cover. An invalid
-    signature does not change the status. `statement` is what a signature covers, or empty.
+    `reasons` say why it is not verified, `warnings` what the verdict does not cover; `uncovered`
+    are those of them that no signature covers either. An invalid signature does not change the
+    status. `statement` is what a signature covers, or empty.
     """
 
     status: str
@@ -216,6 +220,7 @@ class Verdict(NamedTuple):
     warnings: tuple[str, ...] = ()
     signatures: tuple[SignatureResult, ...] = ()
     statement: str = ""
+    uncovered: tuple[str, ...] = ()
 
 
 class _HashedExport(NamedTuple):
@@ -280,6 +285,8 @@ def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = Non
         problems.append("the header or the footer holds events, which no hash covers")
     for name in reader.disputed:
         problems.append(f"header and footer differ in {name[:_MAX_NAME_LENGTH]}")
+    if not _has_one_shape(reader):
+        problems.append("some lines were wrapped or unwrapped: they are not all of the same shape")
     if problems:
         return _unverifiable(*problems)
     # The first pass has reported all problems already.
@@ -289,7 +296,17 @@ def verify_lines(lines: Callable[[], Iterable[bytes]], trust: Trust | None = Non
         return verdict
     names = ", ".join(name[:_MAX_NAME_LENGTH] for name in reader.corrected[:_MAX_NAMES])
     warning = f"the header differs from the footer and is not covered: {names}"
-    return verdict._replace(warnings=(*verdict.warnings, warning))
+    return verdict._replace(
+        warnings=(*verdict.warnings, warning), uncovered=(*verdict.uncovered, warning)
+    )
+
+
+def _has_one_shape(reader: NdjsonReader) -> bool:
+    """Return whether all lines have the same shape, and that of our profile if it is named."""
+    integrity = reader.document.get("integrity")
+    if isinstance(integrity, dict) and integrity.get("profile") == PROFILE:
+        return reader.shapes <= {FLAT}
+    return len(reader.shapes) <= 1
 
 
 def _collect_ambiguities(problems: list[str]) -> ReportProblem:
@@ -321,7 +338,15 @@ def _judge(export: _HashedExport, trust: Trust | None) -> Verdict:
     signatures: tuple[SignatureResult, ...] = ()
     if "signatures" in integrity:
         signatures = tuple(check_signatures(integrity["signatures"], statement, trust))
-    return verdict._replace(signatures=signatures, statement=statement.decode())
+    uncovered: tuple[str, ...] = ()
+    if has_unsigned_fields(integrity.get("signatures")):
+        uncovered = ("a signature has extra fields that nothing covers; do not rely on them",)
+    return verdict._replace(
+        warnings=verdict.warnings + uncovered,
+        signatures=signatures,
+        statement=statement.decode(),
+        uncovered=uncovered,
+    )
 
 
 def _judge_hashes(export: _HashedExport, integrity: dict[str, Any]) -> Verdict:
@@ -333,6 +358,9 @@ def _judge_hashes(export: _HashedExport, integrity: dict[str, Any]) -> Verdict:
     if obstacles:
         return verdict._replace(status=UNVERIFIABLE, reasons=obstacles)
     mismatches = [part.name for part in parts if part.state == MISMATCH]
+    if not mismatches and lacks_document_hash(integrity):
+        reason = "document_hash was removed: what is around the events may have been changed"
+        return verdict._replace(status=MISMATCHED, reasons=(reason,))
     if not mismatches:
         return verdict
     unknown_forms = _find_unknown_forms(integrity)
@@ -340,6 +368,12 @@ def _judge_hashes(export: _HashedExport, integrity: dict[str, Any]) -> Verdict:
         return verdict._replace(status=UNVERIFIABLE, reasons=unknown_forms)
     reasons = tuple(f"{name} does not match" for name in mismatches)
     return verdict._replace(status=MISMATCHED, reasons=reasons)
+
+
+def lacks_document_hash(integrity: dict[str, Any]) -> bool:
+    """Return whether an export of our profile, which always has the hash, has lost it."""
+    has_hash = isinstance(integrity.get("document_hash"), str)
+    return integrity.get("profile") == PROFILE and not has_hash
 
 
 def _find_unknown_forms(integrity: dict[str, Any]) -> tuple[str, ...]:
@@ -374,8 +408,6 @@ def _iter_warnings(
         yield "some integers are beyond 2^53-1: the hash does not cover their last digits"
     if all(part.name != "document_hash" for part in parts):
         yield "there is no document_hash: only the events are covered"
-    if has_unsigned_fields(integrity.get("signatures")):
-        yield "a signature has extra fields that nothing covers; do not rely on them"
     for part in parts:
         if part.state == UNCHECKED:
             yield f"{part.name} was not checked"

@@ -1,6 +1,7 @@
 """Files of this user: atomic writing, locks, small private files, and the standard folders."""
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -14,6 +15,13 @@ from open_token.errors import InputError, OutputError
 
 _XDG_VARIABLES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 _BUFFER_BYTES = 1 << 18
+_SECRET_SIZE = 32
+_NO_SYNC_OF_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EACCES)
+_PART_NAME = "open-token-"
+_PART_SUFFIX = ".part"
+_MIN_ABANDONED_AGE = 10.0
+_CLEANED_FOLDERS: set[Path] = set()
+"""Where abandoned parts were looked for: a folder may hold thousands of files."""
 
 
 class Folders(msgspec.Struct, frozen=True):
@@ -30,15 +38,17 @@ class Folders(msgspec.Struct, frozen=True):
         if home:
             root = Path(home)
             return cls(root / "settings", root / "cache", root / "data")
-        has_xdg = any(name in env for name in _XDG_VARIABLES)
-        if sys.platform == "linux" and env.get("HOME") and not has_xdg:
+        if sys.platform == "linux" and env.get("HOME"):
             # What platformdirs returns. Importing it would take a twentieth of the time of a small
-            # export.
+            # export, and it looks at the environment of the process, not at this one.
             user = Path(env["HOME"])
+            defaults = (user / ".config", user / ".cache", user / ".local/share")
+            named = [env.get(name, "").strip() for name in _XDG_VARIABLES]
             return cls(
-                user / ".config" / "open-token",
-                user / ".cache" / "open-token",
-                user / ".local/share" / "open-token",
+                *(
+                    Path(name or default) / "open-token"
+                    for name, default in zip(named, defaults, strict=True)
+                )
             )
         import platformdirs
 
@@ -55,8 +65,6 @@ def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
     It is written under a temporary name next to its target, synced, and renamed.
     """
-    import tempfile
-
     try:
         if path.exists() and not path.is_file():
             # A pipe or a terminal cannot be replaced, and a folder must not be.
@@ -64,15 +72,13 @@ def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
                 yield device
             return
         target = path.resolve() if path.is_symlink() else path
-        descriptor, name = tempfile.mkstemp(
-            prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent
-        )
+        part = _Part.create_file(target.parent, f".{target.name[:40]}.")
     except BrokenPipeError:
         raise
     except OSError as problem:
         raise _cannot_write(path, problem) from None
     try:
-        with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as out:
+        with os.fdopen(part.descriptor, "wb", buffering=_BUFFER_BYTES) as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -80,15 +86,16 @@ def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
             mode = stat.S_IMODE(target.stat().st_mode)
         else:
             mode &= ~_get_umask()
-        os.chmod(name, mode)
-        os.replace(name, target)
+        os.chmod(part.path, mode)
+        os.replace(part.path, target)
         _sync_folder(target.parent)
     except BaseException as problem:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        remove_file(part.path)
         if isinstance(problem, OSError) and not isinstance(problem, BrokenPipeError):
             raise _cannot_write(path, problem) from None
         raise
+    finally:
+        part.release()
 
 
 @contextlib.contextmanager
@@ -98,7 +105,6 @@ def atomic_folder(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     It is filled under a temporary name next to its target, and renamed.
     """
     import shutil
-    import tempfile
 
     parent = path.absolute().parent
     try:
@@ -109,21 +115,108 @@ def atomic_folder(path: Path, *, is_private: bool = False) -> Iterator[Path]:
                 help="name a new folder; nothing was written",
             )
         parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=parent))
+        part = _Part.create_folder(parent, f".{path.name[:40]}.")
     except OSError as problem:
         raise _cannot_write(path, problem) from None
     try:
-        yield temporary
-        os.chmod(temporary, 0o700 if is_private else 0o777 & ~_get_umask())
+        yield part.path
+        os.chmod(part.path, 0o700 if is_private else 0o777 & ~_get_umask())
         if path.exists():
             path.rmdir()
-        os.rename(temporary, path)
+        os.rename(part.path, path)
         _sync_folder(parent)
     except BaseException as problem:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(part.path, ignore_errors=True)
         if isinstance(problem, OSError):
             raise _cannot_write(path, problem) from None
         raise
+    finally:
+        part.release()
+
+
+class _Part:
+    """A temporary file or folder that this process locks until it has its name or is removed.
+
+    A part that nobody locks was left by a process that was killed: the next one that writes to
+    the folder removes it.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        """Of a file, to be written and closed by the caller; -1 of a folder."""
+        self._lock_descriptor = -1
+        with contextlib.suppress(OSError):
+            # The lock outlives the caller's descriptor: the file is closed before it is renamed.
+            held = os.dup(descriptor) if descriptor >= 0 else os.open(path, os.O_RDONLY)
+            self._lock_descriptor = held
+            _lock(held)
+
+    @classmethod
+    def create_file(cls, folder: Path, prefix: str) -> "_Part":
+        import tempfile
+
+        descriptor, name = tempfile.mkstemp(
+            prefix=prefix + _PART_NAME, suffix=_PART_SUFFIX, dir=folder
+        )
+        part = cls(Path(name), descriptor)
+        _remove_abandoned_parts(folder, os.stat(name).st_mtime)
+        return part
+
+    @classmethod
+    def create_folder(cls, folder: Path, prefix: str) -> "_Part":
+        import tempfile
+
+        name = tempfile.mkdtemp(prefix=prefix + _PART_NAME, suffix=_PART_SUFFIX, dir=folder)
+        part = cls(Path(name), -1)
+        _remove_abandoned_parts(folder, os.stat(name).st_mtime)
+        return part
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._lock_descriptor >= 0:
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = -1
+
+
+def _remove_abandoned_parts(folder: Path, now: float) -> None:
+    """Remove the parts of killed processes in a folder, once a process and folder.
+
+    `now` is the time of its file system, which need not be that of this machine.
+    """
+    if sys.platform == "win32" or folder in _CLEANED_FOLDERS:
+        return
+    _CLEANED_FOLDERS.add(folder)
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if _PART_NAME in entry.name and entry.name.endswith(_PART_SUFFIX):
+                _remove_if_abandoned(Path(entry.path), now)
+
+
+def _remove_if_abandoned(path: Path, now: float) -> None:
+    import fcntl
+    import shutil
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        status = os.fstat(descriptor)
+        is_ours = status.st_uid == os.getuid()
+        # A part that was created just now may not be locked yet.
+        if not is_ours or now - status.st_mtime < _MIN_ABANDONED_AGE:
+            return
+        # Without an answer about the lock, the part stays.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        elif stat.S_ISREG(status.st_mode):
+            remove_file(path)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
 
 
 class PendingFile:
@@ -148,11 +241,9 @@ class PendingFile:
 @contextlib.contextmanager
 def pending_file(folder: Path, prefix: str = ".") -> Iterator[PendingFile]:
     """Create a file in a folder, which is removed afterwards unless it was committed."""
-    import tempfile
-
     try:
-        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
-        file = PendingFile(Path(name), os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES))
+        part = _Part.create_file(folder, prefix)
+        file = PendingFile(part.path, os.fdopen(part.descriptor, "wb", buffering=_BUFFER_BYTES))
     except OSError as problem:
         raise _cannot_write(folder, problem) from None
     try:
@@ -166,6 +257,7 @@ def pending_file(folder: Path, prefix: str = ".") -> Iterator[PendingFile]:
             file.out.close()
         if not file.is_committed:
             remove_file(file.path)
+        part.release()
 
 
 def remove_file(path: Path) -> None:
@@ -332,22 +424,92 @@ def make_folder(path: Path) -> bool:
 def load_local_key(folders: Folders) -> bytes | None:
     """Return the 32 random bytes behind this user's redaction markers, created on first use.
 
-    None means that there is no writable folder.
+    None means that there is no folder that can be written, or no room in it.
     """
     path = folders.settings / "key"
-    key = read_optional(path)
-    if key is not None and len(key) == 32:
-        return key
-    if key is not None or not make_folder(folders.settings):
+    if not path.exists() and not make_folder(folders.settings):
         return None
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        return load_or_create_secret(path)
     except OSError:
-        return read_optional(path)
-    with os.fdopen(descriptor, "wb") as out:
-        key = os.urandom(32)
-        out.write(key)
-    return key
+        return None
+
+
+def load_or_create_secret(path: Path) -> bytes:
+    """Return the 32 random bytes of a private file, which is created on first use.
+
+    Processes that come at the same time get the same bytes. A file of another length is refused:
+    whatever is derived from it would be weak, or match nothing that was derived before.
+    """
+    try:
+        with path.open("rb", buffering=0) as stream:
+            secret = stream.read(_SECRET_SIZE + 1)
+    except FileNotFoundError:
+        secret = _create_secret(path)
+    if not secret:
+        secret = _fill_empty_secret(path)
+    if len(secret) != _SECRET_SIZE:
+        raise InputError(
+            f"this file should hold a secret of {_SECRET_SIZE} bytes and does not",
+            where=str(path),
+            help="restore it from a backup; if there is none, remove it, and a new one is made "
+            "that matches nothing from before",
+            code="secret.size",
+        )
+    return secret
+
+
+def _create_secret(path: Path) -> bytes:
+    """Write a new secret beside its file, then link it there: it is never seen half written."""
+    secret = os.urandom(_SECRET_SIZE)
+    with _pending_secret(path, secret) as written:
+        try:
+            os.link(written, path)
+        except FileExistsError:
+            # Another process was faster; its file is whole.
+            return path.read_bytes()
+        except OSError:
+            # This file system has no links. Only here may a crash leave an empty file.
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb", buffering=0) as out:
+                out.write(secret)
+                os.fsync(out.fileno())
+    _sync_folder(path.parent)
+    return secret
+
+
+@contextlib.contextmanager
+def _pending_secret(path: Path, secret: bytes) -> Iterator[Path]:
+    """Write a secret to a temporary file, which is removed afterwards."""
+    part = _Part.create_file(path.parent, f".{path.name}.")
+    try:
+        with os.fdopen(part.descriptor, "wb", buffering=0) as out:
+            out.write(secret)
+            os.fsync(out.fileno())
+        yield part.path
+    finally:
+        remove_file(part.path)
+        part.release()
+
+
+def _fill_empty_secret(path: Path) -> bytes:
+    """Give an empty file, as a full disk left it in the past, a secret: nothing depends on it yet.
+
+    One process does so, and the others wait for it.
+    """
+    with path.open("r+b", buffering=0) as out:
+        if sys.platform != "win32":
+            import fcntl
+
+            with contextlib.suppress(OSError):
+                fcntl.flock(out, fcntl.LOCK_EX)
+        secret = out.read(_SECRET_SIZE + 1)
+        if secret:
+            return secret
+        secret = os.urandom(_SECRET_SIZE)
+        out.write(secret)
+        os.fsync(out.fileno())
+    return secret
 
 
 def _get_umask() -> int:
@@ -357,12 +519,28 @@ def _get_umask() -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):
+    """Make a new name in a folder survive a power cut.
+
+    Folders that cannot be opened or synced at all, as on some file systems, are passed over; a
+    disk that fails to do so is an error.
+    """
+    try:
         descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as problem:
+        if problem.errno in _NO_SYNC_OF_FOLDERS:
+            return
+        raise OutputError(
+            f"the disk did not confirm what was written: {problem.strerror}",
+            where=str(folder),
+            help="the output is there, but may be lost in a power cut: check the disk and repeat",
+            code="output.unconfirmed",
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 def _cannot_write(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import create_key
 from open_token.integrity.signatures import dsse
-from signers import new_key
 
 pytest.importorskip("cryptography")
 SAID = b'{"a":1}'
@@ -33,7 +33,7 @@ def test_keys_of_both_forms(tmp_path: Path) -> None:
 
 
 def test_what_is_no_such_signature(tmp_path: Path) -> None:
-    entry = dsse.sign(SAID, str(new_key(tmp_path)))
+    entry = dsse.sign(SAID, str(create_key(tmp_path)))
     assert dsse.read_public_key(entry)
     for change in (
         {"sig": ""},

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import create_key
 from open_token.errors import SigningError
 from open_token.integrity.signatures import keys
-from signers import new_key
 
 # The first test of RFC 8032, section 7.1: no bytes are signed.
 PUBLIC = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
@@ -28,7 +28,7 @@ def test_the_vector_of_the_rfc() -> None:
 def test_keys_of_other_kinds_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
     (tmp_path / "rubbish").write_bytes(b"no key")
-    for path in (tmp_path / "rubbish", tmp_path / "missing", new_key(tmp_path, kind="ecdsa")):
+    for path in (tmp_path / "rubbish", tmp_path / "missing", create_key(tmp_path, kind="ecdsa")):
         with pytest.raises(SigningError, match="Ed25519"):
             keys.load_private_key(str(path))
 

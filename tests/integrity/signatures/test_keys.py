@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import create_key, public
 from open_token.integrity.signatures import keys
-from signers import new_key, public
 
 RAW = bytes(range(32))
 KEY = keys.from_raw_ed25519(RAW)
@@ -21,7 +21,7 @@ def test_a_key_there_and_back() -> None:
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
 def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path, kind: str) -> None:
-    path = public(new_key(tmp_path, kind=kind))
+    path = public(create_key(tmp_path, kind=kind))
     told = subprocess.run(
         ["ssh-keygen", "-l", "-f", str(path)], capture_output=True, text=True, check=True
     ).stdout

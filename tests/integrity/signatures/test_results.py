@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.signers import allowed, create_key, public
 from open_token.integrity.signatures import sshsig
 from open_token.integrity.signatures.results import (
     INVALID,
@@ -21,7 +22,6 @@ from open_token.integrity.signatures.results import (
     is_plain_signature,
 )
 from open_token.integrity.signatures.trust import Trust, read_signers
-from signers import allowed, new_key, public
 
 SAID = b'{"a":1}'
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -39,8 +39,8 @@ def trust_in(path: Path) -> Trust:
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
-    new_key(folder, "mia")
-    new_key(folder, "ben")
+    create_key(folder, "mia")
+    create_key(folder, "ben")
     return folder
 
 
@@ -85,7 +85,9 @@ def test_ssh_keygen_has_the_last_word(keys: Path, entry: dict[str, str], tmp_pat
     assert "ssh-keygen does not accept it" in found.detail
 
 
-def test_all_names_of_a_line_are_told(keys: Path, entry: dict[str, str], tmp_path: Path) -> None:
+def test_all_names_of_a_line_are_reported(
+    keys: Path, entry: dict[str, str], tmp_path: Path
+) -> None:
     path = tmp_path / "list"
     path.write_text(
         allowed(path, keys / "mia")
@@ -158,7 +160,7 @@ def test_a_file_cannot_have_us_run_processes_without_end() -> None:
 def test_without_ssh_keygen(
     keys: Path, entry: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = sshsig.sign(SAID, str(new_key(keys, "eva", "ecdsa")))
+    other = sshsig.sign(SAID, str(create_key(keys, "eva", "ecdsa")))
     monkeypatch.setattr(sshsig, "_COMMAND", "ssh-keygen-that-is-not-there")
     assert judged(other).state == UNCHECKED
     assert "install OpenSSH" in judged(other).detail

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import create_key, public
 from open_token.errors import SigningError
 from open_token.integrity.signatures import sshsig
 from open_token.integrity.signatures.trust import read_signers
-from signers import new_key, public
 
 
 def test_a_signature_is_made_and_taken(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     made = sshsig.sign_with_keygen(str(key), b"said")
     assert sshsig.check_with_keygen(made, b"said")
     assert not sshsig.check_with_keygen(made, b"said otherwise")
@@ -31,7 +31,7 @@ def test_pipes_hold_the_texts_and_are_closed() -> None:
 
 
 def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    new_key(tmp_path)
+    create_key(tmp_path)
     rubbish = tmp_path / "rubbish"
     rubbish.write_text("\x1b[31mno key")
     rubbish.chmod(0o600)
@@ -43,14 +43,14 @@ def test_a_key_that_cannot_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_key_that_others_can_read(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     key.chmod(0o644)
     with pytest.raises(SigningError, match="too open"):
         sshsig.sign_with_keygen(str(key), b"said", is_alone=True)
 
 
 def test_nobody_is_asked_where_a_process_is_alone(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
     words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "some words", "-f", str(key)]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
     with pytest.raises(SigningError, match="cannot sign"):

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import create_key
 from open_token.integrity.signatures import sshsig
 from open_token.integrity.signatures.keys import compute_fingerprint, encode_ssh_string
-from signers import new_key
 
 SAID = b'{"a":1}'
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_keys_that_people_have(tmp_path: Path, kind: str) -> None:
-    entry = sshsig.sign(SAID, str(new_key(tmp_path, kind=kind)))
+    entry = sshsig.sign(SAID, str(create_key(tmp_path, kind=kind)))
     key = sshsig.read_public_key(entry)
     assert key is not None
     assert entry["keyid"] == compute_fingerprint(key)
@@ -24,7 +24,7 @@ def test_keys_that_people_have(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_signature_for_something_else(tmp_path: Path) -> None:
-    words = ["ssh-keygen", "-Y", "sign", "-n", "git", "-f", str(new_key(tmp_path))]
+    words = ["ssh-keygen", "-Y", "sign", "-n", "git", "-f", str(create_key(tmp_path))]
     armoured = subprocess.run(words, input=SAID, capture_output=True, check=True).stdout.decode()
     assert sshsig.parse_armored(armoured) is not None
     assert sshsig.read_public_key({"sig": armoured}) is None
@@ -35,8 +35,8 @@ def test_ed25519_without_ssh_keygen(
     tmp_path: Path, said: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cryptography")
-    entry = sshsig.sign(SAID, str(new_key(tmp_path)))
-    other = sshsig.sign(SAID, str(new_key(tmp_path, "ben", "ecdsa")))
+    entry = sshsig.sign(SAID, str(create_key(tmp_path)))
+    other = sshsig.sign(SAID, str(create_key(tmp_path, "ben", "ecdsa")))
     monkeypatch.setattr(sshsig, "_COMMAND", "ssh-keygen-that-is-not-there")
     assert sshsig.check_signature(entry, said) is (said == SAID)
     assert sshsig.check_signature(other, said) is None

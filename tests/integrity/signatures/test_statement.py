@@ -8,10 +8,10 @@ import pytest
 import rfc8785
 
 import open_token
+from helpers.signers import CHAT
 from open_token.integrity.signatures.statement import build_statement
 from open_token.integrity.verify import verify
 from open_token.jsontools.canonical import CanonicalError
-from signers import CHAT
 
 
 def root(leaves: list[bytes]) -> bytes:

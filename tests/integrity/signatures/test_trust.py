@@ -79,7 +79,7 @@ def test_remarks_and_empty_lines() -> None:
         '"' * 4000,
     ],
 )
-def test_a_line_that_is_none_is_told_with_its_number(line: str) -> None:
+def test_a_line_that_is_none_is_reported_with_its_number(line: str) -> None:
     with pytest.raises(InputError) as caught:
         read_signers(f"# first\n{line}\n".encode(), "list")
     assert caught.value.where == "list:2"

@@ -68,9 +68,12 @@ def find_public_key(line: object) -> bytes | None:
 
 def format_public_key(key: bytes) -> str:
     """Return a key as `type base64`."""
+    # A blob begins with its type as an SSH string: four bytes of length, then the name.
     type_end = 4 + int.from_bytes(key[:4], "big")
     parts = parse_ssh_strings(key[:type_end]) or [b""]
-    return f"{parts[0].decode()} {b64encode(key).decode()}"
+    key_type = parts[0].decode()
+    encoded = b64encode(key).decode()
+    return f"{key_type} {encoded}"
 
 
 def to_raw_ed25519(key: bytes) -> bytes | None:

@@ -72,6 +72,7 @@ def parse_armored(armored: Any) -> Signature | None:
         blob = b64decode(body, validate=True)
     except ValueError:
         return None
+    # Only one spelling is accepted, so that a signature cannot be altered and stay valid.
     if not blob.startswith(_MAGIC) or format_armored(blob) != armored:
         return None
     parts = parse_ssh_strings(blob.removeprefix(_MAGIC))
@@ -83,8 +84,12 @@ def parse_armored(armored: Any) -> Signature | None:
 def format_armored(blob: bytes) -> str:
     """Return a signature blob as armored text."""
     text = b64encode(blob).decode()
-    lines = [text[start : start + _LINE_WIDTH] + "\n" for start in range(0, len(text), _LINE_WIDTH)]
-    return "".join((_BEGIN, *lines, _END))
+    parts = [_BEGIN]
+    for start in range(0, len(text), _LINE_WIDTH):
+        parts.append(text[start : start + _LINE_WIDTH])
+        parts.append("\n")
+    parts.append(_END)
+    return "".join(parts)
 
 
 def read_public_key(entry: dict[str, Any]) -> bytes | None:

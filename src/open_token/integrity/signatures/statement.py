@@ -25,14 +25,17 @@ def build_statement(
     if not isinstance(name, str) or not name:
         raise CanonicalError("the conversation has no id")
     rest = {key: value for key, value in head.items() if key not in ("events", "integrity")}
+    # Signatures are left out, so that a second signer signs the same statement as the first.
+    bound_integrity = encode_canonical(without_signatures(integrity))
     predicate: dict[str, Any] = {
         "document_hash": hash_document(rest, events_hash),
         "event_count": size,
-        "integrity_hash": sha256(encode_canonical(without_signatures(integrity))).hexdigest(),
+        "integrity_hash": sha256(bound_integrity).hexdigest(),
         "tree": {"alg": TREE, "size": size, "root": root},
     }
     source = integrity.get("source")
     if isinstance(source, dict):
+        # Already bound by the hash above; here whoever reads the statement alone sees the root.
         predicate["source"] = {key: source[key] for key in ("alg", "size", "root") if key in source}
     statement = {
         "_type": TYPE,

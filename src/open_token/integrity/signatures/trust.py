@@ -39,9 +39,15 @@ class Signer(NamedTuple):
     @property
     def line(self) -> str:
         """The line in allowed_signers format, for ssh-keygen."""
-        options = [f'{name}="{value}"' if value else name for name, value in self.options.items()]
-        fields = [f'"{",".join(self.names)}"', ",".join(options), format_public_key(self.key)]
-        return " ".join(field for field in fields if field) + "\n"
+        names = ",".join(self.names)
+        fields = [f'"{names}"']
+        options = []
+        for name, value in self.options.items():
+            options.append(f'{name}="{value}"' if value else name)
+        if options:
+            fields.append(",".join(options))
+        fields.append(format_public_key(self.key))
+        return " ".join(fields) + "\n"
 
     def refusal(self, now: datetime) -> str:
         """Return why the key may not sign an export at this time; empty if it may."""
@@ -99,6 +105,7 @@ def _parse_lines(text: str, name: str) -> Iterator[Signer]:
 
 
 def _parse_line(line: str) -> Signer | None:
+    """Parse `names [options] type base64 [comment]`, or a line of a .pub file; None if neither."""
     fields = _split_fields(line)
     if len(fields) < 2:
         return None
@@ -107,14 +114,19 @@ def _parse_line(line: str) -> Signer | None:
         return _parse_bare_key(fields[0], fields[1], comment)
     options: dict[str, str] | None = {}
     key_fields = fields[1:3]
+    # Options are optional: what is no type of a key in the second field must be them.
     if len(fields) > 2 and not KEY_TYPE.fullmatch(fields[1]):
         options = _parse_options(fields[1])
         key_fields = fields[2:4]
-    key = parse_public_key(*key_fields) if len(key_fields) == 2 else None
-    if key is None or options is None or not _NAMES.fullmatch(fields[0]):
+    if options is None or len(key_fields) != 2:
+        return None
+    key = parse_public_key(key_fields[0], key_fields[1])
+    if key is None or not _NAMES.fullmatch(fields[0]):
         return None
     names = tuple(name for name in fields[0].strip('"').split(",") if name)
-    return Signer(names, options, key) if names else None
+    if not names:
+        return None
+    return Signer(names, options, key)
 
 
 def _split_fields(line: str) -> list[str]:
@@ -182,6 +194,7 @@ def _matches_patterns(word: str, patterns: str) -> bool:
     """Match a word against a pattern list; a match with a leading `!` always excludes it."""
     is_listed = False
     for pattern in patterns.split(","):
+        # OpenSSH knows `*` and `?` only; fnmatch would read a bracket as a set of characters.
         glob = pattern.removeprefix("!").replace("[", "[[]")
         if re.match(translate(glob), word):
             if pattern.startswith("!"):
