@@ -1,6 +1,6 @@
-"""Windsurf: takes our skill; its sessions are not read yet."""
+"""Windsurf: takes our skill; its sessions are encrypted."""
 
-from open_token.formats.definition import Agent, Skill
+from open_token.formats.definition import Agent, McpConfig, Skill
 
 AGENT = Agent(
     name="windsurf",
@@ -8,7 +8,9 @@ AGENT = Agent(
     checked="",
     includes="",
     omits="",
-    is_readable=False,
+    unreadable="they are encrypted",
+    places=(".codeium/windsurf/cascade/*.pb", ".codeium/windsurf-next/cascade/*.pb"),
+    mcp=McpConfig(files=("{home}/.codeium/windsurf/mcp_config.json",)),
     skill=Skill(
         call="@stream-of-consciousness",
         user="{home}/.codeium/windsurf/skills",

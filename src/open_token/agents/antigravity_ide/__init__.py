@@ -1,0 +1,16 @@
+"""Antigravity (the editor): its conversations are encrypted protocol buffers.
+
+Those of its command line are transcripts that `agents/antigravity` reads.
+"""
+
+from open_token.formats.definition import Agent
+
+AGENT = Agent(
+    name="antigravity_ide",
+    title="Antigravity IDE",
+    checked="",
+    includes="",
+    omits="",
+    unreadable="they are encrypted",
+    places=(".gemini/antigravity/conversations/*.pb", ".gemini/antigravity/implicit/*.pb"),
+)
