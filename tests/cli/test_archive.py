@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import fake_talk
-from fake_talk import write
+from helpers import fake_format
+from helpers.fake_format import write_fake_session
 from open_token.cli import archive as module
 from open_token.cli import main
 from open_token.integrity.verify import VERIFIED, verify_bytes
@@ -28,10 +28,10 @@ PATIENCE = 30.0
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two conversations; we stand in `here`."""
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     (tmp_path / "here").mkdir()
-    write(tmp_path / ".fake" / "a" / "one.jsonl", 10)
-    write(tmp_path / ".fake" / "a" / "two.jsonl", 20)
+    write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl", 10)
+    write_fake_session(tmp_path / ".fake" / "a" / "two.jsonl", 20)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path
@@ -82,7 +82,7 @@ class TestOnePass:
         self, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3kL6"
-        write(home / ".fake" / "a" / "three.jsonl", 5, says=(f"use {secret}",))
+        write_fake_session(home / ".fake" / "a" / "three.jsonl", 5, says=(f"use {secret}",))
         told(capsys, "talks")
         assert (
             "REDACTED"
@@ -93,14 +93,14 @@ class TestOnePass:
         )
         assert secret.encode() not in everything
 
-    def test_what_cannot_be_read_is_told_and_does_not_stop_the_rest(
+    def test_what_cannot_be_read_is_reported_and_does_not_stop_the_rest(
         self, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         path = home / ".fake" / "a" / "bad\x1b.jsonl"
-        path.write_text('{"fake_talk": "x"}\n{"say": \n{"say": "b"}\n')
+        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
         code, out, err = told(capsys, "talks")
         assert (code, out.count("new")) == (1, 2)
-        assert f"warning: this line is not JSON\n  --> {path.parent}/bad\\x1b.jsonl:2:" in err
+        assert f"warning: the JSON is nested too deep\n  --> {path.parent}/bad\\x1b.jsonl:2" in err
         assert "2 new, 1 failed." in err
         assert told(capsys, "talks")[0] == 1
 
@@ -116,6 +116,7 @@ class TestOnePass:
                 "folder",
                 "new",
                 "changed",
+                "earlier",
                 "gone",
                 "lost",
                 "failed",
@@ -167,7 +168,9 @@ class TestOnePass:
         assert ("from 0.1 to 999999" in err) == ("--every" in words)
         assert os.listdir(home / "here") == ["file"]
 
-    def test_it_is_in_use(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_archive_in_use_is_reported(
+        self, home: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (home / "here" / "talks").mkdir()
         with try_lock(home / "here" / "talks" / ".lock"):
             code, _, err = told(capsys, "talks")
@@ -268,7 +271,7 @@ class TestWatching:
     """With --watch."""
 
     @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-    def test_it_sees_what_comes_and_stops_by_itself(
+    def test_watch_archives_new_sessions_and_stops(
         self, tmp_path: Path, how: signal.Signals
     ) -> None:
         path = claude_session(tmp_path, 1)

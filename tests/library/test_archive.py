@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-import fake_talk
-from fake_reader import add_reader
-from fake_talk import write
+from helpers import fake_format
+from helpers.fake_format import write_fake_session
+from helpers.fake_reader import add_reader
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.errors import InputError, OutputError
@@ -97,7 +97,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     return World(tmp_path)
 
 
@@ -111,8 +111,8 @@ class TestPass:
     """What one pass does."""
 
     def test_new_ones_oldest_first(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10)
-        write(world.talks / "two.jsonl", 20, says=("a", "b"))
+        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "two.jsonl", 20, says=("a", "b"))
         assert world.done() == [("new", "2023-11-14_two"), ("new", "2023-11-14_one")]
         assert world.exports() == {
             "2023-11-14_one.json": ["hello"],
@@ -121,7 +121,7 @@ class TestPass:
         world.check()
 
     def test_the_index_tells_all_about_each(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         data = json.loads((world.folder / "fake_talk" / "2023-11-14_one.json").read_bytes())
         assert world.index()["one"] == {
@@ -144,7 +144,7 @@ class TestPass:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):
-            write(world.talks / f"{number}.jsonl", number)
+            write_fake_session(world.talks / f"{number}.jsonl", number)
         world.run()
         before = (world.folder / "index.ndjson").stat()
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a source was opened"))
@@ -159,7 +159,7 @@ class TestPass:
     def test_a_touched_one_is_known_by_its_hash(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         os.utime(path, (5, 5))
         with monkeypatch.context() as patch:
@@ -169,7 +169,7 @@ class TestPass:
         world.check()
 
     def test_a_grown_one_is_exported_again_in_its_place(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         grow(path, "more", age=5)
         assert world.done() == [("changed", "2023-11-14_one")]
@@ -178,10 +178,43 @@ class TestPass:
         world.check()
 
     def test_a_change_of_the_same_size_and_another_time(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         path.write_text(path.read_text().replace("hello", "hallo"))
+        os.utime(path, (1_700_000_001, 1_700_000_001))
+        assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_one-2")]
+
+    @pytest.mark.parametrize("mode", ["json", "ndjson"])
+    def test_a_source_that_was_rewritten_does_not_take_what_is_archived(
+        self, world: World, mode: str
+    ) -> None:
+        world.options = {"mode": mode}
+        path = write_fake_session(world.talks / "one.jsonl", 10, says=("a", "b"))
+        world.run()
+        old = (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes()
+        write_fake_session(
+            world.talks / "one.jsonl", 5, says=("a", "rewritten and longer than before")
+        )
+        assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_one-2")]
+        assert (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes() == old
+        assert sorted(entry["state"] for entry in world.index().values()) == ["current", "earlier"]
+        grow(path, "c")
+        assert world.done() == [("changed", "2023-11-14_one-2")]
+        assert (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes() == old
+
+    def test_a_text_that_goes_on_is_the_same_text(self, world: World) -> None:
+        write_fake_session(world.talks / "one.jsonl", 10, says=("a", "the answer beg"))
+        world.run()
+        write_fake_session(world.talks / "one.jsonl", 5, says=("a", "the answer begins and ends"))
         assert world.done() == [("changed", "2023-11-14_one")]
+        assert world.exports() == {"2023-11-14_one.json": ["a", "the answer begins and ends"]}
+        world.check()
+
+    def test_the_same_text_said_less_often_is_a_loss(self, world: World) -> None:
+        write_fake_session(world.talks / "one.jsonl", 10, says=("yes", "yes"))
+        world.run()
+        write_fake_session(world.talks / "one.jsonl", 5, says=("yes", "no, and more than that"))
+        assert world.done()[0] == ("earlier", "2023-11-14_one")
 
     def test_a_name_stays_whatever_title_comes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -190,10 +223,10 @@ class TestPass:
             original(source, draft)
             draft.conversation["title"] = source.text.count("say") * "word "
 
-        original = fake_talk.read
-        path = write(world.talks / "one.jsonl", 10)
+        original = fake_format.read
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
-        monkeypatch.setattr(fake_talk, "read", read)
+        monkeypatch.setattr(fake_format, "read", read)
         grow(path, "more")
         assert world.done() == [("changed", "2023-11-14_one")]
         assert world.index()["one"]["title"] == "word word "
@@ -207,9 +240,9 @@ class TestPass:
             original(source, draft)
             draft.conversation["title"] = f"Use {secret} now"
 
-        original = fake_talk.read
-        monkeypatch.setattr(fake_talk, "read", read)
-        write(world.talks / "one.jsonl", 10, title=f"Use {secret} now")
+        original = fake_format.read
+        monkeypatch.setattr(fake_format, "read", read)
+        write_fake_session(world.talks / "one.jsonl", 10, title=f"Use {secret} now")
         world.run()
         (name,) = world.exports()
         assert name.startswith("2023-11-14_use-redacted-")
@@ -220,7 +253,7 @@ class TestPass:
         assert secret.lower() not in name
 
     def test_options_are_those_of_an_export(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         path.write_text(path.read_text() + '{"think": "hm"}\n')
         os.utime(path, (1_700_000_000, 1_700_000_000))
         world.run()
@@ -232,7 +265,7 @@ class TestPass:
         assert world.done() == []
 
     def test_another_form_takes_the_place_of_the_first(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         world.options = {"mode": "ndjson"}
         assert world.done() == [("changed", "2023-11-14_one")]
@@ -243,7 +276,7 @@ class TestPass:
         world.check()
 
     def test_again_means_all_and_once(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         archive = world.archive(again=True)
         (world.folder / "fake_talk" / "2023-11-14_one.json").write_text("spoilt")
@@ -255,16 +288,16 @@ class TestPass:
         assert world.done(archive) == []
 
     def test_two_conversations_of_one_name(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10, id="Same")
-        write(world.talks / "two.jsonl", 20, id="same")
+        write_fake_session(world.talks / "one.jsonl", 10, id="Same")
+        write_fake_session(world.talks / "two.jsonl", 20, id="same")
         world.run()
         assert list(world.exports()) == ["2023-11-14_same-2.json", "2023-11-14_same.json"]
         world.check()
 
     def test_ids_that_are_one_name_to_some_disks_are_two_files(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 20, id="Talk")
-        write(world.talks / "two.jsonl", 10, id="tALK")
-        write(world.talks / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000)
+        write_fake_session(world.talks / "one.jsonl", 20, id="Talk")
+        write_fake_session(world.talks / "two.jsonl", 10, id="tALK")
+        write_fake_session(world.talks / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000)
         world.run()
         names = [
             path.relative_to(world.folder).as_posix() for path in world.folder.glob("**/*.json")
@@ -278,7 +311,7 @@ class TestPass:
     def test_what_is_said_during_a_pass_is_there_after_the_next(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
 
         def slow(*args: Any) -> Any:
             receipt = export(*args)
@@ -293,7 +326,7 @@ class TestPass:
         assert texts(file) == ["hello", "meanwhile"]
 
     def test_a_file_of_somebody_else_is_not_touched(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         other = world.folder / "fake_talk" / "2023-11-14_one.json"
         other.parent.mkdir(parents=True)
         other.write_text("mine")
@@ -305,7 +338,7 @@ class TestPass:
     def test_an_export_that_somebody_put_there_is_not_taken_over(
         self, world: World, mode: str
     ) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         (made,) = world.folder.glob("fake_talk/*.json")
         mine = made.rename(made.with_name("mine.json"))
@@ -318,13 +351,13 @@ class TestPass:
         assert mine.read_bytes() == before
 
     def test_files_are_private(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         for path in [world.folder, *world.folder.rglob("*")]:
             assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
     def test_what_a_source_leaves_out_is_noted(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         with path.open("a") as out:
             out.write('{"say": "ha')
         world.run()
@@ -334,9 +367,9 @@ class TestPass:
 class TestGone:
     """What a runtime deletes stays."""
 
-    def test_it_stays_and_is_marked(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
-        write(world.talks / "two.jsonl", 20)
+    def test_deleted_session_stays_and_is_marked(self, world: World) -> None:
+        path = write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "two.jsonl", 20)
         world.run()
         path.unlink()
         assert world.done() == [("gone", "2023-11-14_one")]
@@ -346,9 +379,9 @@ class TestGone:
         assert world.done() == []
         world.check()
 
-    def test_it_is_deleted_before_its_turn_comes(self, world: World) -> None:
+    def test_session_deleted_during_a_pass(self, world: World) -> None:
         for name in ("known", "unknown"):
-            write(world.talks / f"{name}.jsonl", 10)
+            write_fake_session(world.talks / f"{name}.jsonl", 10)
             if name == "known":
                 world.run()
         grow(world.talks / "known.jsonl", "more", age=5)
@@ -361,23 +394,23 @@ class TestGone:
         assert archive.counts["failed"] == 0
         assert list(world.index()) == ["known"]
 
-    def test_it_comes_back(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+    def test_deleted_session_comes_back(self, world: World) -> None:
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         path.unlink()
         world.run()
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         assert world.done() == []
         assert world.index()["one"]["state"] == "current"
         assert "gone_at" not in world.index()["one"]
 
-    def test_it_comes_back_as_another(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+    def test_deleted_session_comes_back_as_another(self, world: World) -> None:
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         path.unlink()
         world.run()
-        write(world.talks / "one.jsonl", 5, id="other", says=("all", "new"))
-        assert world.done() == [("new", "2023-11-14_other")]
+        write_fake_session(world.talks / "one.jsonl", 5, id="other", says=("all", "new"))
+        assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_other")]
         assert world.exports() == {
             "2023-11-14_one.json": ["hello"],
             "2023-11-14_other.json": ["all", "new"],
@@ -389,10 +422,10 @@ class TestGone:
     def test_a_source_that_was_made_shorter_does_not_take_what_is_archived(
         self, world: World
     ) -> None:
-        write(world.talks / "one.jsonl", 10, says=("a", "b", "c"))
+        write_fake_session(world.talks / "one.jsonl", 10, says=("a", "b", "c"))
         world.run()
-        write(world.talks / "one.jsonl", 5, says=("c",))
-        assert world.done() == [("new", "2023-11-14_one-2")]
+        write_fake_session(world.talks / "one.jsonl", 5, says=("c",))
+        assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_one-2")]
         assert world.exports() == {
             "2023-11-14_one.json": ["a", "b", "c"],
             "2023-11-14_one-2.json": ["c"],
@@ -402,11 +435,11 @@ class TestGone:
         world.check()
 
     def test_a_source_that_was_emptied_does_not_either(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         path.write_text('{"fake_talk": "one"}\n')
-        for _ in range(2):
-            assert world.done() == []
+        for done in ([("earlier", "2023-11-14_one")], []):
+            assert world.done() == done
             assert sorted(entry["state"] for entry in world.index().values()) == [
                 "earlier",
                 "empty",
@@ -422,9 +455,9 @@ class TestGone:
             original(source, draft)
             del draft.conversation["id"]
 
-        original = fake_talk.read
-        monkeypatch.setattr(fake_talk, "read", read)
-        path = write(world.talks / "one.jsonl", 10)
+        original = fake_format.read
+        monkeypatch.setattr(fake_format, "read", read)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         before = world.index()["one"]
         grow(path, "more")
@@ -435,7 +468,7 @@ class TestGone:
 
     def test_a_source_in_another_place_than_this_one_looks_is_not_gone(self, world: World) -> None:
         world.env = {"FAKE_HOME": str(world.home / "elsewhere")}
-        write(world.home / "elsewhere" / "one.jsonl", 10)
+        write_fake_session(world.home / "elsewhere" / "one.jsonl", 10)
         world.run()
         world.env = {}
         assert world.done() == []
@@ -443,7 +476,7 @@ class TestGone:
 
     @pytest.mark.parametrize("marked", [False, True])
     def test_a_source_that_was_moved_keeps_its_export(self, world: World, marked: bool) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         moved = path.rename(world.home / "one.jsonl")
         if marked:
@@ -459,27 +492,27 @@ class TestGone:
 class TestFailures:
     """What cannot be read does not stop the rest."""
 
-    def test_it_is_told_each_time_and_noted(self, world: World) -> None:
-        path = write(world.talks / "bad.jsonl", 30)
-        path.write_text('{"fake_talk": "x"}\n{"say": \n{"say": "b"}\n')
-        write(world.talks / "good.jsonl", 10)
+    def test_unreadable_session_is_reported_each_time_and_noted(self, world: World) -> None:
+        path = write_fake_session(world.talks / "bad.jsonl", 30)
+        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
+        write_fake_session(world.talks / "good.jsonl", 10)
         for expected in (["failed", "new"], ["failed"]):
             changes = world.run()
             assert sorted(change.kind for change in changes) == expected
             (problem,) = [change.problem for change in changes if change.problem]
             assert isinstance(problem, InputError)
-            assert problem.where == f"{path}:2:8"
+            assert problem.where == f"{path}:2"
         assert world.index()["bad"]["state"] == "failed"
-        assert world.index()["bad"]["error"] == "input.json"
+        assert world.index()["bad"]["error"] == "input.deep"
         assert len(world.exports()) == 1
-        write(world.talks / "bad.jsonl", 5)
+        write_fake_session(world.talks / "bad.jsonl", 5)
         assert world.done() == [("new", "2023-11-14_bad")]
         assert "error" not in world.index()["bad"]
         world.check()
 
-    def test_while_watching_it_is_told_once(self, world: World) -> None:
-        path = write(world.talks / "bad.jsonl")
-        path.write_text('{"fake_talk": "x"}\n{"say": \n{"say": "b"}\n')
+    def test_while_watching_it_is_reported_once(self, world: World) -> None:
+        path = write_fake_session(world.talks / "bad.jsonl")
+        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
         archive = world.archive()
         assert world.done(archive) == [("failed", "bad")]
         assert world.done(archive) == []
@@ -488,7 +521,7 @@ class TestFailures:
         assert world.index() == {}
 
     def test_an_earlier_export_stays(self, world: World) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         path.write_text("{broken\n{}\n")
         assert world.done() == [("failed", "2023-11-14_one")]
@@ -502,15 +535,15 @@ class TestFailures:
         def read(source: Source, draft: Draft) -> None:
             raise ZeroDivisionError
 
-        write(world.talks / "one.jsonl", 10)
-        monkeypatch.setattr(fake_talk, "read", read)
+        write_fake_session(world.talks / "one.jsonl", 10)
+        monkeypatch.setattr(fake_format, "read", read)
         (change,) = world.run()
         assert change.problem is not None
         assert change.problem.what == "internal error (ZeroDivisionError)"
         world.check()
 
     def test_one_without_events_is_no_failure(self, world: World) -> None:
-        write(world.talks / "one.jsonl", 10, says=())
+        write_fake_session(world.talks / "one.jsonl", 10, says=())
         archive = world.archive()
         assert world.done(archive) == []
         assert archive.counts == {"empty": 1}
@@ -519,7 +552,7 @@ class TestFailures:
         assert archive.counts == {"empty": 1}
 
     def test_a_full_disk_ends_the_pass(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        write(world.talks / "one.jsonl", 10)
+        write_fake_session(world.talks / "one.jsonl", 10)
         world.run()
         grow(world.talks / "one.jsonl", "more")
 
@@ -680,11 +713,11 @@ class TestBeside:
                 for _, record in part.records():
                     draft.add_message("user", record.get("say", "nothing"), person)
 
-        original = fake_talk.read
-        monkeypatch.setattr(fake_talk, "read", read)
-        write(world.talks / "part-1.jsonl", 100, says=())
-        write(world.talks / "agents" / "1.jsonl", 100, says=())
-        return write(world.talks / "one.jsonl", 10)
+        original = fake_format.read
+        monkeypatch.setattr(fake_format, "read", read)
+        write_fake_session(world.talks / "part-1.jsonl", 100, says=())
+        write_fake_session(world.talks / "agents" / "1.jsonl", 100, says=())
+        return write_fake_session(world.talks / "one.jsonl", 10)
 
     def test_a_change_in_any_of_them(self, world: World, main: Path) -> None:
         assert world.done() == [("new", "2023-11-14_one")]
@@ -695,7 +728,7 @@ class TestBeside:
         ]
         grow(main.parent / "part-1.jsonl", "more", age=90)
         assert world.done() == [("changed", "2023-11-14_one")]
-        write(main.parent / "agents" / "2.jsonl", 80)
+        write_fake_session(main.parent / "agents" / "2.jsonl", 80)
         assert world.done() == [("changed", "2023-11-14_one")]
         assert world.done() == []
 
@@ -722,7 +755,9 @@ class TestIndex:
     def kept(self, world: World) -> dict[str, Any]:
         """Three conversations, the source of one of which is gone."""
         for number in range(3):
-            write(world.talks / f"{number}.jsonl", number, says=(f"talk {number}", "end"))
+            write_fake_session(
+                world.talks / f"{number}.jsonl", number, says=(f"talk {number}", "end")
+            )
         world.run()
         (world.talks / "1.jsonl").unlink()
         world.run()
@@ -742,7 +777,7 @@ class TestIndex:
             lambda data: data.replace(b"fake_talk/", b"../"),
         ],
     )
-    def test_it_is_made_anew(
+    def test_index_is_rebuilt(
         self, world: World, kept: dict[str, Any], how: Callable[[bytes], bytes]
     ) -> None:
         before = world.exports()
@@ -762,7 +797,7 @@ class TestIndex:
         assert {entry["file"]: entry["events_hash"] for entry in again.values()} == hashes
         world.check()
 
-    def test_it_is_made_anew_from_nothing(self, world: World, kept: dict[str, Any]) -> None:
+    def test_index_is_rebuilt_from_nothing(self, world: World, kept: dict[str, Any]) -> None:
         (world.folder / "index.ndjson").unlink()
         assert world.done() == []
         world.check()
@@ -811,9 +846,7 @@ class TestIndex:
         assert world.done() == []
         assert len(world.index()) == 3
 
-    def test_it_takes_no_file_away_that_is_of_another(
-        self, world: World, kept: dict[str, Any]
-    ) -> None:
+    def test_archive_deletes_no_file_of_others(self, world: World, kept: dict[str, Any]) -> None:
         before = world.exports()
         mine, other = kept["0"], kept["1"]
         lines = [
@@ -889,10 +922,10 @@ class TestKilled:
         world = World(root)
         world.options = {"redact": "none"}
         for name in ("grows", "goes", "shrinks"):
-            write(world.talks / f"{name}.jsonl", 50, says=("a", "b"))
+            write_fake_session(world.talks / f"{name}.jsonl", 50, says=("a", "b"))
         world.run()
-        write(world.talks / "new.jsonl", 10)
-        write(world.talks / "shrinks.jsonl", 5, says=("c",))
+        write_fake_session(world.talks / "new.jsonl", 10)
+        write_fake_session(world.talks / "shrinks.jsonl", 5, says=("c",))
         grow(world.talks / "grows.jsonl", "more")
         (world.talks / "goes.jsonl").unlink()
         return world
@@ -902,7 +935,7 @@ class TestKilled:
     def test_at_any_step(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], after: bool
     ) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         for last in itertools.count(1):
             world = self.prepare(tmp_path / str(last))
             world.options = options
@@ -941,8 +974,10 @@ def texts(path: Path) -> list[str]:
 class TestResting:
     """While watching, a long conversation is not exported over and over."""
 
-    def test_it_rests(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = write(world.talks / "one.jsonl", 10)
+    def test_watch_waits_between_passes(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write_fake_session(world.talks / "one.jsonl", 10)
         now = 100.0
         monkeypatch.setattr(module, "monotonic", lambda: now)
         archive = world.archive()

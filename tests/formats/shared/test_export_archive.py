@@ -105,7 +105,7 @@ def test_an_empty_export_is_an_error() -> None:
     assert caught.value.code == "input.no-events"
 
 
-def test_an_empty_conversation_among_others_is_told() -> None:
+def test_an_empty_conversation_among_others_is_reported() -> None:
     given = source([talk("a", "x"), talk("b")])
     given.conversation = "b"
     draft = Draft()
@@ -161,5 +161,5 @@ def test_a_damaged_file_is_missing() -> None:
         (b"", None),
     ],
 )
-def test_types_are_told_by_the_first_bytes(start: bytes, kind: str | None) -> None:
+def test_types_are_reported_by_the_first_bytes(start: bytes, kind: str | None) -> None:
     assert detect_media_type(start) == kind

@@ -17,6 +17,7 @@ from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError, OutputError
 from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
 from open_token.jsontools.timestamps import from_epoch
+from open_token.library.archive.continuation import has_all_of
 from open_token.library.archive.entries import (
     add_export_facts,
     add_file_facts,
@@ -57,7 +58,7 @@ from open_token.storage.files import (
     try_lock,
 )
 
-__all__ = ["CHANGED", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
+__all__ = ["CHANGED", "EARLIER", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
 
 NEW, CHANGED, LOST = "new", "changed", "lost"
 _TEMPORARY_PREFIX = ".archive-"
@@ -71,7 +72,8 @@ _MAX_HASHED_DATABASE = 1 << 28
 
 @dataclass(frozen=True)
 class Change:
-    """What a pass did with a session: new, changed, gone, failed or lost."""
+    """What a pass did with a session: new, changed, gone, failed, lost, or kept an earlier
+    version of it."""
 
     kind: str
     entry: Entry
@@ -105,6 +107,8 @@ class Archive:
         self._vanished: set[tuple[str, str]] = set()
         """Sessions that were found and deleted before their turn came."""
         self._shared_source: Source | None = None
+        self._kept: list[Change] = []
+        """Earlier versions that the export of the current session did not replace."""
         self.counts: Counter[str] = Counter()
 
     @contextlib.contextmanager
@@ -142,7 +146,9 @@ class Archive:
         index = Index(self._folder)
         yield from self._reconcile(index)
         for session in oldest_first:
+            self._kept = []
             change = self._process_session(session, index)
+            yield from self._kept
             if change:
                 yield change
         if is_all:
@@ -328,12 +334,9 @@ class Archive:
         index: Index,
         session: Session,
     ) -> Change | None:
-        """Put an export in place; a different conversation in the same source replaces nothing."""
-        if old and old.file and is_other_conversation(old, fresh):
-            earlier = update_entry(
-                old, source=None, conversation=None, state=EARLIER, gone_at=fresh.exported_at
-            )
-            index.put(earlier)
+        """Put an export in place; it replaces another only if it has everything that one has."""
+        if old and old.file and self._is_to_be_kept(old, fresh, temporary.path):
+            self._keep_earlier(old, fresh.exported_at, index)
             old = None
         if old is None or not old.file:
             old = self._find_orphan(fresh)
@@ -366,6 +369,22 @@ class Archive:
         self.counts[kind] += 1
         return Change(kind, fresh)
 
+    def _is_to_be_kept(self, old: Entry, fresh: Entry, new_file: Path) -> bool:
+        """Return whether the source now says something else, or less, than was archived of it."""
+        if is_other_conversation(old, fresh):
+            return True
+        if old.sha256 is not None and old.sha256 == fresh.sha256:
+            return False  # the same source, exported with other options or by a newer reader
+        if has_same_content(old, fresh) or "max_bytes" in self._options_text:
+            return False  # a limit cuts more off the longer a session becomes
+        return not has_all_of(self._folder / str(old.file), new_file)
+
+    def _keep_earlier(self, old: Entry, since: str | None, index: Index) -> None:
+        earlier = update_entry(old, source=None, conversation=None, state=EARLIER, gone_at=since)
+        index.put(earlier)
+        self.counts[EARLIER] += 1
+        self._kept.append(Change(EARLIER, earlier))
+
     def _find_orphan(self, fresh: Entry) -> Entry | None:
         """Return the entry of the same events whose source was moved, or forgotten with the index."""
         if not fresh.events_hash:
@@ -397,7 +416,7 @@ class Archive:
         if fresh.state == EMPTY:
             self.counts["empty"] += 1
             if entry and entry.file:
-                index.put(update_entry(entry, source=None, conversation=None, state=EARLIER))
+                self._keep_earlier(entry, None, index)
             if entry is None or update_seen_entry(entry, session) != fresh:
                 index.put(fresh)
             return None
