@@ -61,7 +61,7 @@ def test_notices_carry_what_they_say_and_empty_ones_are_noted() -> None:
     ]
 
 
-def test_local_commands_are_internal() -> None:
+def test_local_commands_are_reported_as_commands() -> None:
     file = File()
     file.add("system", subtype="local_command", content="<command-name>/cost</command-name>")
     file.add(
@@ -70,10 +70,11 @@ def test_local_commands_are_internal() -> None:
         content="<local-command-stdout>3 cents</local-command-stdout>",
     )
     names = {p["actor_id"]: p["name"] for p in read(file).participants}
-    assert [(names[e["actor_id"]], e["role"], e["visibility"]) for e in events(file)] == [
-        ("user", "user", "internal"),
-        ("Claude Code", "user", "internal"),
-    ]
+    command, facts, output = events(file)
+    assert (names[command["actor_id"]], command["visibility"]) == ("user", "public")
+    assert command["content"]["text"] == "/cost"
+    assert facts["content"]["data"]["kind"] == "user_command"
+    assert (names[output["actor_id"]], output["visibility"]) == ("Claude Code", "internal")
 
 
 def test_a_queued_prompt_is_a_persons_word() -> None:

@@ -12,7 +12,7 @@ from open_token.errors import InputError
 from open_token.jsontools.walk import iter_strings
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.claude_lines import File, body, read
+from readers.claude_lines import body, read
 
 READER = READERS["claude_code"]
 
@@ -199,14 +199,6 @@ def test_not_claimed(data: bytes) -> None:
     assert not READER.sniff(Source("x", data=data))
 
 
-def test_a_broken_line_is_named() -> None:
-    file = File()
-    file.user("hi")
-    with pytest.raises(InputError) as caught:
-        read(file.data + b"{broken\n" + file.data)
-    assert caught.value.where == "session.jsonl:2:2"
-
-
 def test_the_last_title_is_the_one_of_a_list() -> None:
     def titled(**words: object) -> dict[str, object]:
         return {"type": "title", **words}
@@ -225,3 +217,11 @@ def test_a_summary_is_no_title() -> None:
     }
     typed = {"type": "user", "message": {"role": "user", "content": "go on"}}
     assert READER.peek([summary, typed])["title"] == "go on"
+
+
+def test_an_accepted_plan_is_a_title_but_no_prompt() -> None:
+    content = "Implement the following plan:\n\n# Sort the cart"
+    plan = {"type": "user", "planContent": "# Sort the cart", "message": {"content": content}}
+    typed = {"type": "user", "message": {"role": "user", "content": "go on"}}
+    assert READER.peek([plan]) == {"title": "# Sort the cart"}
+    assert READER.peek([plan, typed]) == {"words": "go on", "title": "go on"}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from readers.claude_lines import COUNTS, File, body, call, events, read, text, thinking, told
+from readers.provider_readers import tokens
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
@@ -32,12 +33,9 @@ def test_a_message_over_several_lines_counts_its_usage_once_on_what_is_not_thoug
         ("assistant_thought", None),
         (
             "assistant",
-            {
-                "input_tokens": 113,
-                "output_tokens": 44,
-                "cache_read_tokens": 100,
-                "cache_write_tokens": 10,
-            },
+            tokens(
+                input_tokens=113, output_tokens=44, cache_read_tokens=100, cache_write_tokens=10
+            ),
         ),
         ("assistant", None),
         ("tool", None),
@@ -159,7 +157,6 @@ def test_an_image_from_a_person_is_one_message_with_its_text() -> None:
 
 def test_injected_text_is_separated_from_typed_text() -> None:
     file = File()
-    file.user("<command-name>/clear</command-name>\n<command-args></command-args>")
     file.user("<local-command-stdout>ok</local-command-stdout>")
     file.user("Caveat: the words below are not for you", isMeta=True)
     file.user(
@@ -174,7 +171,6 @@ def test_injected_text_is_separated_from_typed_text() -> None:
     assert [
         (names[e["actor_id"]], e["visibility"], e["content"]["text"]) for e in events(file)
     ] == [
-        ("user", "internal", "<command-name>/clear</command-name>\n<command-args></command-args>"),
         ("Claude Code", "internal", "<local-command-stdout>ok</local-command-stdout>"),
         ("Claude Code", "internal", "Caveat: the words below are not for you"),
         ("Claude Code", "internal", "<ide_opened_file>a.py</ide_opened_file>"),
@@ -290,3 +286,22 @@ def test_odd_content_breaks_nothing(kind: str, content: Any) -> None:
         )
         file.add(kind, message=content, **extra)
     assert told(file)[0] == "user: start"
+
+
+def test_an_accepted_plan_is_not_the_persons_word() -> None:
+    file = File()
+    file.assistant(text("Here is my plan."))
+    prompt = "Implement the following plan:\n\n1. Use a list.\n\nRead the transcript if needed."
+    file.user(prompt, planContent="1. Use a list.")
+    kinds = {p["actor_id"]: p["kind"] for p in read(file).participants}
+    plan, facts = events(file)[1:]
+    assert (kinds[plan["actor_id"]], plan["content"]["text"]) == ("model", "1. Use a list.")
+    assert body(facts) == {"kind": "plan", "sent_text": prompt}
+    assert kinds[facts["actor_id"]] == "system"
+
+
+def test_a_plan_that_is_not_in_its_prompt_is_the_clients_word() -> None:
+    file = File()
+    file.user("Go on with the plan.", planContent="1. Use a list.")
+    kinds = {p["actor_id"]: p["kind"] for p in read(file).participants}
+    assert [kinds[e["actor_id"]] for e in events(file)] == ["system"]

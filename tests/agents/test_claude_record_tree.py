@@ -97,7 +97,8 @@ def test_injected_lines_results_and_roots_supersede_nothing() -> None:
     file.user("<command-name>/cost</command-name>", parentUuid=start)
     file.user("a new beginning", parentUuid=None)
     file.user("and another", parentUuid=None)
-    assert len(told(file)) == 6
+    # The command has an annotation.
+    assert len(told(file)) == 7
 
 
 def test_prompts_queued_while_the_model_works_supersede_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 from open_token.agents.claude_code import reader
 from open_token.agents.claude_code.reader import SessionReader
 from open_token.builder.draft import Draft
+from open_token.library.discovery import Discovery
 from open_token.sources.source import Source
 from readers.claude_lines import SESSION, File, body, read, text
 
@@ -107,9 +108,11 @@ def test_titles() -> None:
     file.bare("ai-title", aiTitle="Late")
     record = read(file)
     assert record.conversation["title"] == "A person's title"
-    assert [(note.code, note.place, note.detail, note.count) for note in record.notes] == [
-        ("unused-title", "line 2", "type summary", 2),
-        ("unused-title", "line 7", "type ai-title", 1),
+    others = [body(event) for event in record.events if body(event).get("kind") == "other_title"]
+    assert [(other["source"], other["title"]) for other in others] == [
+        ("summary", "Somebody else's talk"),
+        ("summary", "Our talk"),
+        ("ai-title", "Late"),
     ]
 
 
@@ -157,3 +160,19 @@ def test_a_half_last_line_and_lone_surrogates() -> None:
         file.data + broken.replace("SURROGATE", "\\ud83d").encode() + b'\n{"type":"assistant","mess'
     )
     assert [e["content"].get("text") for e in read(data).events][1:] == ["hi", "�"]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "Library/Application Support/Claude/local-agent-mode-sessions/ac/org/local_1",
+        ".config/Claude-3p/local-agent-mode-sessions/ac/org/agent/local_1",
+        "AppData/Roaming/Claude/local-agent-mode-sessions/ac/org/local_1",
+    ],
+)
+def test_sessions_of_cowork_are_found(folder: str, tmp_path: Path) -> None:
+    file = File()
+    file.user("Sort my receipts.")
+    path = file.write(tmp_path / folder / ".claude" / "projects" / "-sessions-x" / "s.jsonl")
+    found = Discovery({}, tmp_path, None).sessions()
+    assert [(session.path, session.reader) for session in found] == [(path, "claude_code")]

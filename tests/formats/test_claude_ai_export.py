@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.exported import everything, told, words
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["claude_ai_export"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def talk(*messages: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_facts_of_the_conversation() -> None:
     facts = record.conversation
     assert (facts["id"], facts["title"], facts["started_at"]) == ("c1", "N", "2026-01-01T00:00:00Z")
     assert (facts["source_runtime"], facts["provider"]) == ("web", "anthropic")
-    assert brief(events) == [("user", "hi"), ("assistant", "ho")]
+    assert summarize_events(events) == [("user", "hi"), ("assistant", "ho")]
     assert events[0]["ts"] == "2026-01-01T00:00:01.5Z"
     assert "ts" not in events[1]
     assert "model" not in record.participants[1]
@@ -89,8 +89,8 @@ def test_blocks_have_times_of_their_own() -> None:
         ({"sender": "human"}, ""),
     ],
 )
-def test_the_words_are_told_once(message: dict[str, Any], said: str) -> None:
-    assert brief(read(talk(message))[1]) == [("user", said)]
+def test_the_words_are_reported_once(message: dict[str, Any], said: str) -> None:
+    assert summarize_events(read(talk(message))[1]) == [("user", said)]
 
 
 def test_thoughts_and_their_summaries() -> None:
@@ -186,7 +186,7 @@ def test_attachments_and_files() -> None:
 def test_one_answer_cut_by_its_sources() -> None:
     cited = text("moss", citations=[{"url": "u"}])
     _, events = read(talk(model(text("Green "), cited, text("."))))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant", "Green moss."),
         (
             "annotation",
@@ -204,7 +204,10 @@ def test_marks_of_the_runtime() -> None:
             human("x", {"type": "token_budget"}, {"type": "flag", "flag": "tip", "helpline": None})
         )
     )
-    assert brief(events) == [("user", "x"), ("annotation", {"kind": "flag", "flag": "tip"})]
+    assert summarize_events(events) == [
+        ("user", "x"),
+        ("annotation", {"kind": "flag", "flag": "tip"}),
+    ]
     assert [note.code for note in record.notes] == ["token-budget"]
 
 
@@ -213,9 +216,9 @@ def tree(leaf: Any, **parents: str | None) -> list[dict[str, Any]]:
     return talk(*messages, current_leaf_message_uuid=leaf)
 
 
-def test_the_line_of_the_current_leaf_is_told() -> None:
+def test_the_line_of_the_current_leaf_is_reported() -> None:
     value = tree("d", a="root", b="a", c="a", d="b", e="c")
-    assert [said for _, said in brief(read(value)[1])] == ["a", "b", "d"]
+    assert [said for _, said in summarize_events(read(value)[1])] == ["a", "b", "d"]
     _, events = read(value, branches="all")
     kinds = [event["content"].get("text", event["type"]) for event in events]
     assert kinds == ["a", "span_start", "c", "e", "span_end", "b", "d"]
@@ -223,11 +226,14 @@ def test_the_line_of_the_current_leaf_is_told() -> None:
 
 @pytest.mark.parametrize("leaf", [None, "gone", 5])
 def test_without_a_leaf_the_last_message_ends_the_line(leaf: Any) -> None:
-    assert [said for _, said in brief(read(tree(leaf, a="root", b="a", c="a"))[1])] == ["a", "c"]
+    assert [said for _, said in summarize_events(read(tree(leaf, a="root", b="a", c="a"))[1])] == [
+        "a",
+        "c",
+    ]
 
 
 def test_parents_that_say_nothing_make_a_line() -> None:
-    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == [
+    assert [said for _, said in summarize_events(read(tree(None, a=None, b=None, c=None))[1])] == [
         "a",
         "b",
         "c",
@@ -236,7 +242,7 @@ def test_parents_that_say_nothing_make_a_line() -> None:
 
 def test_the_same_id_twice_loses_nothing() -> None:
     value = talk(human("a", uuid="m"), human("b", uuid="m"), human("c"))
-    assert [said for _, said in brief(read(value)[1])] == ["a", "b", "c"]
+    assert [said for _, said in summarize_events(read(value)[1])] == ["a", "b", "c"]
 
 
 def test_the_model_of_the_api() -> None:
@@ -244,7 +250,7 @@ def test_the_model_of_the_api() -> None:
         talk(model("x", stop_reason="refusal"), model="claude-opus-4-5", summary="S")
     )
     assert record.participants[1]["model"] == "claude-opus-4-5"
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("annotation", {"kind": "context", "summary": "S"}),
         ("assistant", "x"),
         ("annotation", {"kind": "message_facts", "stop_reason": "refusal"}),
@@ -291,7 +297,7 @@ def test_the_model_of_the_api() -> None:
 )
 def test_hostile_messages(message: Any) -> None:
     _, events = read(talk(human("said", uuid="m"), message), branches="all")
-    assert ("user", "said") in brief(events)
+    assert ("user", "said") in summarize_events(events)
 
 
 def test_a_list_says_what_it_holds() -> None:
@@ -305,7 +311,7 @@ def test_a_list_says_what_it_holds() -> None:
     )
 
 
-def test_real_exports_are_told_whole(corpus: Path) -> None:
+def test_real_exports_are_reported_whole(corpus: Path) -> None:
     for path in sorted((corpus / "claude_ai_export").glob("*.json")):
         reader, made = everything(path)
         source = json.loads(path.read_text())

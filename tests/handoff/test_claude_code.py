@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from helpers.handoff_conversation import CWD, SMALL, hand_over, read_records, summarize
 from open_token.handoff import HandoffDestination, build_conversation, load_handoff_module
-from talks import CWD, SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
     conversation = build_conversation(SMALL)
-    session, back = handed("claude-code", conversation, tmp_path)
-    assert told(back)[:-1] == told(conversation)
+    session, back = hand_over("claude-code", conversation, tmp_path)
+    assert summarize(back)[:-1] == summarize(conversation)
     assert [str(path) for path in session.files] == [
         f"/home/sam/.claude/projects/-home-sam-tide-table/{session.id}.jsonl"
     ]
@@ -19,8 +19,8 @@ def test_all_of_it_arrives(tmp_path: Path) -> None:
 
 
 def test_records_are_a_chain_with_all_fields(tmp_path: Path) -> None:
-    session, _ = handed("claude-code", build_conversation(SMALL), tmp_path)
-    *lines, title = records(session)
+    session, _ = hand_over("claude-code", build_conversation(SMALL), tmp_path)
+    *lines, title = read_records(session)
     assert title == {"type": "custom-title", "customTitle": "Tides", "sessionId": session.id}
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
     for line in lines:
@@ -30,7 +30,7 @@ def test_records_are_a_chain_with_all_fields(tmp_path: Path) -> None:
         assert line["type"] == "user" or line["message"]["model"] == "some-model-1"
 
 
-def test_it_lies_where_the_user_keeps_such_things() -> None:
+def test_session_is_written_where_the_user_keeps_sessions() -> None:
     session = load_handoff_module("claude-code").build_session(
         build_conversation(SMALL),
         HandoffDestination(CWD, Path("/home/sam"), {"CLAUDE_CONFIG_DIR": "/data/claude"}),

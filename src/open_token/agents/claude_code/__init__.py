@@ -1,24 +1,33 @@
 """Claude Code, Anthropic's coding agent: session files and the subagents that belong to them."""
 
-from open_token.formats.definition import Agent, Hooks, Replay, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Replay, Retention, Skill
+
+# Cowork, the agent of the desktop app, runs Claude Code with a configuration folder for each session.
+_COWORK_SESSION = "Claude*/local-agent-mode-sessions/*/*/{}local_*/.claude/projects/*/*.jsonl"
 
 AGENT = Agent(
     name="claude_code",
     title="Claude Code",
-    checked="versions 0.2 to 2.1.326, every subagent layout",
+    checked="versions 0.2 to 2.1.326, every subagent layout, 299 public sessions item by item",
     includes=(
-        "prompts as typed, injected text apart from them, answers, thinking, tool calls and "
-        "results with status, images, subagents, compactions, interruptions, abandoned branches, titles, "
+        "prompts as typed, also those typed while the model worked, commands of the person, injected "
+        "text apart from them, answers, thinking, tool calls and results with status, images, "
+        "subagents, accepted plans, compactions, interruptions, abandoned branches, titles, "
         "usage once per message"
     ),
     omits=(
-        "structured result data (toolUseResult), file snapshots, progress records, hook "
+        "structured result data (toolUseResult), file snapshots, progress of hooks, hook "
         "bookkeeping, thinking signatures"
     ),
     places=(
         "$CLAUDE_CONFIG_DIR/projects/*/*.jsonl",
         ".claude/projects/*/*.jsonl",
         ".config/claude/projects/*/*.jsonl",
+        *(
+            f"{folder}/{_COWORK_SESSION.format(variant)}"
+            for folder in ("Library/Application Support", ".config", "AppData/Roaming")
+            for variant in ("", "agent/")
+        ),
     ),
     part_files=("agent-*.jsonl",),
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),
@@ -30,6 +39,13 @@ AGENT = Agent(
         events=("SessionEnd", "PreCompact", "Stop"),
         handler={"type": "command", "command": "{command}", "timeout": 10},
         next_step="it starts with your next session; /hooks shows it",
+    ),
+    mcp=McpConfig(files=("{claude}/.claude.json", "{home}/.claude.json")),
+    retention=Retention(
+        file="{claude}/settings.json",
+        shown="~/.claude/settings.json",
+        key="cleanupPeriodDays",
+        days=30,
     ),
     skill=Skill(
         call="/stream-of-consciousness",

@@ -9,7 +9,6 @@ from typing import Any
 
 from open_token.agents.claude_code.records import Line, Record, get_text, to_safe_name
 from open_token.agents.claude_code.thread import Thread
-from open_token.agents.claude_code.user_text import split_user_text
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import parse_content
 from open_token.formats.shared.notes import note_tool_definitions
@@ -95,7 +94,7 @@ class ClientRecordReader:
         elif subtype in ("api_error", "error"):
             data = {"kind": "api_error"} | _parse_error(record)
         elif subtype == "local_command" and isinstance(content, str):
-            self._add_command(content, thread, ts)
+            self._add_user_content([content], Line(), thread, ts)
             return True
         else:
             data = {"kind": "notice", "subtype": subtype} | _pick(record, _NOTICE_FIELDS)
@@ -105,11 +104,6 @@ class ClientRecordReader:
                 return False
         self._annotate(data, thread, ts)
         return True
-
-    def _add_command(self, text: str, thread: Thread, ts: str | None) -> None:
-        is_command = split_user_text(text)[0].origin == "command"
-        actor = thread.get_prompter() if is_command else self._client
-        self._draft.add_message("user", text, actor, ts=ts, visibility="internal", span=thread.span)
 
     def read_attachment(self, record: Record, thread: Thread, ts: str | None) -> None:
         """Read what was attached to a prompt, or queued while the model worked."""
@@ -149,12 +143,20 @@ class ClientRecordReader:
             self._draft.add_message(
                 "system", parse_content(blocks), self._client, ts=ts, span=thread.span
             )
-        given_names = [get_text(tool, "name") for tool in tools] if type(tools) is list else []
+        self.read_tools(tools, thread, ts)
+
+    def read_tools(self, tools: Any, thread: Thread, ts: str | None) -> None:
+        """Read the names of the tools that the model was offered, each list exported once."""
+        if type(tools) is not list:
+            return
+        given_names = [get_text(tool, "name") for tool in tools]
         names = tuple(name for name in given_names if name)
-        if names and names not in self._tools:
-            self._tools.add(names)
-            self._annotate({"kind": "tools", "tools": list(names)}, thread, ts)
-            note_tool_definitions(self._draft.note_omission, tools, f"event {self._draft.count}")
+        # Every request repeats the tools.
+        if not names or names in self._tools:
+            return
+        self._tools.add(names)
+        self._annotate({"kind": "tools", "tools": list(names)}, thread, ts)
+        note_tool_definitions(self._draft.note_omission, tools, f"event {self._draft.count}")
 
     def read_cost(self, record: Record, thread: Thread) -> None:
         """Read what the session has cost so far (cost-state, 2.1.325) as the increase since then.

@@ -27,6 +27,14 @@ def sniff(source: Source) -> bool:
     return bool(records) and all(_is_standalone(record) for record in records)
 
 
+def resembles(source: Source) -> bool:
+    """Return whether records name their place in a tree and a session as Claude Code's do."""
+    return any(
+        isinstance(record, dict) and "parentUuid" in record and "sessionId" in record
+        for record in source.sample
+    )
+
+
 def _is_message(record: dict[str, Any]) -> bool:
     message = record.get("message")
     return (
@@ -93,7 +101,9 @@ def peek(records: list[Any]) -> dict[str, str]:
             words = _read_first_words(record)
             if words is not None:
                 facts["words"] = words
-    facts.setdefault("title", facts.get("words", ""))
+    plans = (record.get("planContent") for record in records if isinstance(record, dict))
+    plan = next((plan for plan in plans if isinstance(plan, str)), "")
+    facts.setdefault("title", facts.get("words") or plan[:_PREVIEW_LENGTH])
     return facts
 
 
@@ -115,8 +125,12 @@ def peek_tail(records: list[Any]) -> dict[str, str]:
 
 
 def _is_injected(record: dict[str, Any]) -> bool:
-    """Return whether the client wrote it: a fork after a compaction begins with the summary."""
-    return record.get("isMeta") is True or record.get("isCompactSummary") is True
+    """Return whether the client wrote it.
+
+    A fork after a compaction begins with the summary, a session after planning with the plan.
+    """
+    is_marked = record.get("isMeta") is True or record.get("isCompactSummary") is True
+    return is_marked or "planContent" in record
 
 
 def _read_first_words(record: dict[str, Any]) -> str | None:

@@ -2,18 +2,20 @@
 
 from typing import Any
 
+from open_token.agents.claude_code.prompt_queue import PromptQueue
 from open_token.agents.claude_code.records import (
     Line,
     Message,
     Record,
     get_text,
+    parse_progress_output,
     parse_subagent_result,
     to_safe_name,
     to_text,
 )
 from open_token.agents.claude_code.subagents import SubagentReader
 from open_token.agents.claude_code.thread import MessageUsage, Thread
-from open_token.agents.claude_code.user_text import split_user_text
+from open_token.agents.claude_code.user_text import parse_command, split_user_text
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import (
     THINKING_TYPES,
@@ -22,6 +24,7 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_content,
     parse_output,
 )
+from open_token.formats.shared.user_shell_commands import add_user_command
 from open_token.model.document import Event
 
 _USUAL_STOPS = (None, "tool_use", "end_turn", "stop_sequence")
@@ -34,10 +37,15 @@ _SPAWNING_TOOLS = ("Task", "Agent")
 class MessageReader:
     """Adds the events of user and assistant records to the draft."""
 
-    def __init__(self, draft: Draft, client: str, subagents: SubagentReader) -> None:
+    def __init__(
+        self, draft: Draft, client: str, subagents: SubagentReader, queue: PromptQueue
+    ) -> None:
         self._draft = draft
         self._client = client
         self._subagents = subagents
+        self._queue = queue
+        self._progress: dict[str, str] = {}
+        """What the command of each open call has printed so far."""
 
     def read_assistant(self, line: Line, thread: Thread, ts: str | None) -> None:
         """Read a line of an answer, as a rule one block of a message."""
@@ -169,6 +177,10 @@ class MessageReader:
         if line.is_compact_summary is True:
             self._add_summary(parse_content(content), thread, ts)
             return False
+        plan = to_text(line.plan_content)
+        if plan:
+            self._add_plan(plan, content, thread, ts)
+            return False
         if type(content) is not list:
             return self.add_user_content([content], line, thread, ts)
         # Results may be mixed with other blocks; the order of the line is preserved.
@@ -194,7 +206,10 @@ class MessageReader:
         sender = get_text(line.origin, "from") if line.origin is not None else None
         if sender or line.is_meta is True:
             actor = self._draft.get_actor("model", sender) if sender else self._client
-            self._add_internal(parse_content(blocks), actor, thread, ts)
+            content = parse_content(blocks)
+            self._add_internal(content, actor, thread, ts)
+            if isinstance(content, str):
+                self._queue.settle(content)
             return False
         typed: list[Any] = []
         has_typed = False
@@ -204,6 +219,7 @@ class MessageReader:
                 typed.append(block)
                 continue
             for origin, part in split_user_text(text):
+                self._queue.settle(part)
                 if origin == "typed":
                     typed.append({"type": "text", "text": part})
                     continue
@@ -228,11 +244,41 @@ class MessageReader:
     def _add_injected(self, origin: str, text: str, thread: Thread, ts: str | None) -> None:
         if origin == "summary":
             self._add_summary(text, thread, ts)
+        elif origin == "command":
+            self._add_command(text, thread, ts)
+        else:
+            event = self._add_internal(text, self._client, thread, ts)
+            if origin == "interrupted":
+                self._draft.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
+
+    def _add_command(self, text: str, thread: Thread, ts: str | None) -> None:
+        """Add a command that the person ran; XML that cannot be parsed is kept as it is."""
+        command = parse_command(text)
+        if command is None:
+            self._add_internal(text, thread.get_prompter(), thread, ts)
             return
-        actor = thread.get_prompter() if origin == "command" else self._client
-        event = self._add_internal(text, actor, thread, ts)
-        if origin == "interrupted":
-            self._draft.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
+        self._queue.settle(command.text)
+        # The model received the XML.
+        facts = {**command.facts, "sent_text": text}
+        person = thread.get_prompter()
+        add_user_command(self._draft, command.text, person, facts, ts=ts, span=thread.span)
+
+    def _add_plan(self, plan: str, content: Any, thread: Thread, ts: str | None) -> None:
+        """Add a prompt that the client made of a plan: the plan is the model's, the rest its own.
+
+        A person accepted the plan, and wrote none of it.
+        """
+        text = parse_content(content)
+        if not isinstance(text, str) or plan not in text:
+            self._add_internal(text, self._client, thread, ts)
+            return
+        # The model that wrote it answered in an earlier session, unless one answered here.
+        author = thread.speaker or self._draft.get_actor("model", thread.name, provider="anthropic")
+        event = self._draft.add_message(
+            "user", plan, author, ts=ts, visibility=thread.visibility, span=thread.span
+        )
+        data = {"kind": "plan", "sent_text": text}
+        self._draft.add_annotation(data, parent=event, actor=self._client, ts=ts)
 
     def _add_summary(self, content: str | list[Any], thread: Thread, ts: str | None) -> None:
         event = self._add_internal(content, self._client, thread, ts)
@@ -264,7 +310,36 @@ class MessageReader:
                     facts = {**(facts or {}), **subagent_facts}
             # The events of the subagent precede the result of its call.
             self._subagents.finish_call(key, facts, thread, line.uuid)
-        draft.add_tool_result(key, output, ts=ts, span=thread.span, facts=facts)
+        event = draft.add_tool_result(key, output, ts=ts, span=thread.span, facts=facts)
+        if key in self._progress:
+            self._add_progress(self._progress.pop(key), output, event, ts)
+
+    def keep_progress(self, line: Line) -> bool:
+        """Keep what the command of an open call has printed until its result; False for others."""
+        key = to_text(line.parent_tool_use_id)
+        if key is None or not self._draft.is_call_open(key):
+            return False
+        printed = parse_progress_output(line.data)
+        if printed is None:
+            return False
+        self._progress[key] = printed
+        return True
+
+    def _add_progress(self, printed: str, output: Any, event: Event, ts: str | None) -> None:
+        """Add what a command printed while it ran, unless its result holds that.
+
+        A result is cut when it is long, and that of a command in the background is a mere receipt.
+        """
+        if isinstance(output, str) and printed.strip() in output:
+            return
+        data = {"kind": "progress_output", "output": printed}
+        self._draft.add_annotation(data, parent=event, ts=ts)
+
+    def finish(self) -> None:
+        """Add what commands printed that have no result."""
+        for key, printed in self._progress.items():
+            data = {"kind": "progress_output", "native_call_id": key, "output": printed}
+            self._draft.add_annotation(data, actor=self._client)
 
     def _find_call_without_id(self, line: Line, thread: Thread) -> str | None:
         """Return the key of the call that a result without an id answers: the oldest such call."""

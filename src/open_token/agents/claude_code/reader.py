@@ -6,11 +6,13 @@ from typing import Any
 
 from open_token.agents.claude_code.client_records import ClientRecordReader
 from open_token.agents.claude_code.messages import MessageReader
+from open_token.agents.claude_code.prompt_queue import PromptQueue
 from open_token.agents.claude_code.record_tree import RecordTree
 from open_token.agents.claude_code.records import (
     Line,
     decode_line,
     get_text,
+    parse_agent_progress,
     to_line,
     to_safe_name,
     to_text,
@@ -46,12 +48,13 @@ class SessionReader:
         files = SubagentFiles(source, self._is_subagent)
         self._main = self._build_main_thread(files)
         self._subagents = SubagentReader(draft, self._tree, files, self.read_records)
-        self._messages = MessageReader(draft, self._client, self._subagents)
+        self._queue = PromptQueue(draft, self._client)
+        self._messages = MessageReader(draft, self._client, self._subagents, self._queue)
         self._client_records = ClientRecordReader(
             draft, self._client, self._messages.add_user_content
         )
-        self._titles: dict[tuple[str, str], tuple[str, int]] = {}
-        """Title and line number by record type and, for a summary, the uuid of its last record."""
+        self._titles: dict[tuple[str, str], str] = {}
+        """Titles by record type and, for a summary, the uuid of its last record."""
         self._context: tuple[Any, ...] = ()
         self._facts: dict[str, str] = {}
         self._sessions: dict[str, None] = {}
@@ -72,11 +75,13 @@ class SessionReader:
     def read(self) -> None:
         """Read the whole session into the draft."""
         self.read_records(self._source.records(decode_line), self._main)
+        self._messages.finish()
         self._main.finish()
         self._subagents.finish(self._main, self._sessions)
         for positions in self._tree.find_abandoned(self._draft.count):
             data = {"kind": "abandoned_branch", "detail": "superseded by a later prompt"}
             self._draft.drop_branch(positions.start, positions.stop, data, self._client)
+        self._queue.finish(self._main.get_prompter)
         self._describe_conversation()
         # They refer back to this reader: without this, the cycle would wait for the garbage
         # collector, which the caller may have turned off.
@@ -145,10 +150,13 @@ class SessionReader:
         """Read a record that is no message; note it if nothing of it is exported."""
         kind = line.type
         record = line.record
+        if kind == "progress" and self._read_progress(line, thread, number):
+            return
         if type(record) is dict:
             if kind == "attachment":
                 self._client_records.read_attachment(record, thread, ts)
                 return
+            # Since 2.1.325 the client logs what it sends: system prompt, tools, and the cost.
             if kind == "api-request-shape":
                 system = record.get("system")
                 self._client_records.read_request(system, record.get("tools"), thread, ts)
@@ -156,19 +164,49 @@ class SessionReader:
             if kind == "cost-state":
                 self._client_records.read_cost(record, thread)
                 return
+            # A prompt typed while the model works may be in the queue and nowhere else.
+            if kind == "queue-operation" and thread is self._main:
+                if not self._queue.read(record, thread.get_prompter, ts):
+                    position = f"{thread.label}line {number}"
+                    self._draft.note_omission(
+                        "duplicate-record", position, "repeats an earlier record"
+                    )
+                return
             if kind == "pr-link":
                 self._client_records.read_pull_request(record, ts)
                 return
             if kind == "system" and self._client_records.read_system(record, thread, ts):
                 return
         if isinstance(kind, str) and kind in _TITLE_FIELDS and thread is self._main:
-            self._add_title(kind, record, number)
+            self._add_title(kind, record)
             return
         self._draft.note_omission(
             "skipped-record", f"{thread.label}line {number}", f"type {to_safe_name(kind)}"
         )
 
-    def _add_title(self, kind: str, record: Any, number: int) -> None:
+    def _read_progress(self, line: Line, thread: Thread, number: int) -> bool:
+        """Read what a progress record tells about a subagent; return False if nothing."""
+        progress = parse_agent_progress(line.data)
+        agent_id = to_text(progress.agent_id) if progress else None
+        if progress is None or agent_id is None:
+            return self._messages.keep_progress(line)
+        # Older versions told all messages so far, some of them never alone. Messages that were
+        # read before are recognized by their uuids.
+        messages = progress.normalized_messages
+        messages = list(messages) if type(messages) is list else []
+        if progress.message not in messages[-1:]:
+            messages.append(progress.message)
+        lines = [to_line(message) for message in messages if type(message) is dict]
+        lines = [told for told in lines if not self._tree.has(told.uuid, _get_full_kind(told))]
+        if not lines:
+            return True
+        subagent = self._subagents.get_progress_thread(agent_id, line, lines[0], thread)
+        if subagent is None:
+            return False
+        self.read_records([(number, told) for told in lines], subagent)
+        return True
+
+    def _add_title(self, kind: str, record: Any) -> None:
         title = get_text(record, _TITLE_FIELDS[kind])
         if not title:
             return
@@ -177,7 +215,7 @@ class SessionReader:
             leaf = get_text(record, "leafUuid") or ""
         # Remove and insert: the last title of a kind comes last.
         self._titles.pop((kind, leaf), None)
-        self._titles[kind, leaf] = title, number
+        self._titles[kind, leaf] = title
 
     def _update_context(
         self, context: tuple[Any, ...], line: Line, start: int, ts: str | None
@@ -235,10 +273,11 @@ class SessionReader:
         own_leaves = self._tree.find_known(leaves)
         candidates = [key for key in self._titles if key[0] != "summary" or key[1] in own_leaves]
         selected = max(reversed(candidates), key=lambda key: _TITLE_RANKS[key[0]], default=None)
-        for key, (_, number) in self._titles.items():
+        for key, title in self._titles.items():
             if key != selected:
-                self._draft.note_omission("unused-title", f"line {number}", f"type {key[0]}")
-        return self._titles[selected][0] if selected else None
+                data = {"kind": "other_title", "title": title, "source": key[0]}
+                self._draft.add_annotation(data, actor=self._client)
+        return self._titles[selected] if selected else None
 
 
 def _is_subagent_file(source: Source) -> bool:

@@ -40,6 +40,12 @@ class RecordTree:
         self._positions.append(position)
         return True
 
+    def has(self, uuid: Any, kind: str) -> bool:
+        """Return whether a record of this kind was added."""
+        if type(uuid) is not str or kind not in self._kinds:
+            return False
+        return (hash(uuid) >> 4) + self._kinds[kind] in self._seen
+
     def insert_unowned(self, start: int, stop: int) -> None:
         """Assign the events from start to stop to no record; the last record starts at stop."""
         last = len(self._ids) - 1

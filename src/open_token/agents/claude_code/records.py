@@ -43,12 +43,16 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     message: Message | None = None
     is_meta: Any = None
     is_compact_summary: Any = None
+    plan_content: Any = None
     is_api_error_message: Any = None
     is_aborted_mid_stream: Any = None
     uuid: Any = None
     timestamp: Any = None
     # msgspec allows no Raw in a union, but it does not check the default value.
     tool_use_result: msgspec.Raw = cast(msgspec.Raw, None)
+    data: msgspec.Raw = cast(msgspec.Raw, None)
+    """What a `progress` record tells."""
+    parent_tool_use_id: Any = msgspec.field(default=None, name="parentToolUseID")
     tool_denial_kind: Any = None
     source_tool_use_id: Any = msgspec.field(default=None, name="sourceToolUseID")
     origin: Any = None
@@ -65,6 +69,15 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     """The complete record, for the kinds that need more than the fields above."""
 
 
+class AgentProgress(msgspec.Struct, gc=False, rename="camel"):
+    """What a `progress` record tells about a subagent: one message, or all so far."""
+
+    type: Any = None
+    agent_id: Any = None
+    message: Any = None
+    normalized_messages: Any = None
+
+
 class _SubagentResult(msgspec.Struct, gc=False, rename="camel"):
     """What is used of the `toolUseResult` of a subagent's call."""
 
@@ -77,6 +90,7 @@ class _SubagentResult(msgspec.Struct, gc=False, rename="camel"):
 
 _decode_line = msgspec.json.Decoder(Line).decode
 _decode_subagent_result = msgspec.json.Decoder(_SubagentResult).decode
+_decode_agent_progress = msgspec.json.Decoder(AgentProgress).decode
 _decode_any = msgspec.json.Decoder().decode
 _FIELD_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(Line)}
 _MESSAGE_KINDS = ("user", "assistant")
@@ -89,6 +103,7 @@ _COMPLETE_KINDS = (
     "api-request-shape",
     "cost-state",
     "pr-link",
+    "queue-operation",
 )
 _SAFE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,40}")
 
@@ -146,6 +161,30 @@ def parse_subagent_result(value: Any) -> Record | None:
     )
     facts = {name: item for name, item, kind in fields if type(item) is kind}
     return facts or None
+
+
+def parse_progress_output(value: Any) -> str | None:
+    """Return all that a command has printed so far, as the `data` of a progress record tells it."""
+    try:
+        raw = bytes(value) if type(value) is msgspec.Raw else msgspec.json.encode(value)
+        if b'"fullOutput"' not in raw:
+            return None
+        return get_text(_decode_any(raw), "fullOutput")
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def parse_agent_progress(value: Any) -> AgentProgress | None:
+    """Return what the `data` of a progress record tells about a subagent, if it is about one."""
+    try:
+        raw = bytes(value) if type(value) is msgspec.Raw else msgspec.json.encode(value)
+        # Most records are about the output of a command: those are not decoded.
+        if b"agent_progress" not in raw:
+            return None
+        progress = _decode_agent_progress(raw)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return progress if progress.type == "agent_progress" else None
 
 
 def to_safe_name(value: Any) -> str:

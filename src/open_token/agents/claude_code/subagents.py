@@ -1,7 +1,8 @@
-"""Subagents of a Claude Code session, in all three layouts that its versions have used.
+"""Subagents of a Claude Code session, in all layouts that its versions have used.
 
 Their lines are sidechains in the session's own file (the oldest layout), in files `agent-*.jsonl`
-in the same folder, or in such files below `<session>/subagents/` (the newest).
+in the same folder, or in such files below `<session>/subagents/` (the newest). The session's own
+file may repeat them in progress records, which are read where the files are missing.
 """
 
 import glob
@@ -79,6 +80,13 @@ class SpawnCalls:
             ("any", None),
         ):
             self._waiting.setdefault(name, deque()).append(call)
+
+    def get(self, key: str) -> SpawnCall | None:
+        """Return an open call, which then belongs to a subagent."""
+        call = self._open.get(key)
+        if call:
+            call.is_taken = True
+        return call
 
     def close(self, key: str) -> SpawnCall | None:
         """Remove a call that gets its result: no further subagent can belong to it."""
@@ -219,13 +227,16 @@ class SubagentReader:
         self._by_agent: dict[str, Sidechain] = {}
         self._by_uuid: dict[str, Sidechain] = {}
         self._read_agents: set[str] = set()
+        self._has_file: dict[str, bool] = {}
+        """By the id of a subagent that progress records tell about."""
         self._deferred: list[tuple[str, Source]] = []
         """Subagents below the maximal depth, read at the end."""
 
     def add_call(self, key: str, arguments: Any, actor: str, uuid: Any) -> None:
         """Add a call that starts a subagent."""
         given = arguments if type(arguments) is dict else {}
-        self.calls.add(SpawnCall(key, given, actor, uuid if isinstance(uuid, str) else None))
+        known_uuid = uuid if isinstance(uuid, str) else None
+        self.calls.add(SpawnCall(key, given, actor, known_uuid))
 
     def finish_call(
         self, key: str | None, facts: dict[str, Any] | None, thread: Thread, uuid: Any
@@ -258,14 +269,52 @@ class SubagentReader:
             if sidechain is None and parent:
                 sidechain = self._get_latest()
         if sidechain is None:
-            sidechain = self._open(line, agent_id, main)
+            call = self.calls.take(_read_prompt(line), None)
+            sidechain = self._open(line, agent_id, call, main)
         if uuid and agent_id is None:
             self._by_uuid[uuid] = sidechain
             sidechain.uuids.append(uuid)
         return sidechain.thread
 
-    def _open(self, line: Line, agent_id: str | None, main: Thread) -> Sidechain:
-        call = self.calls.take(_read_prompt(line), None)
+    def get_progress_thread(
+        self, agent_id: str, line: Line, first: Line, main: Thread
+    ) -> Thread | None:
+        """Return the thread of a subagent that a progress record tells about.
+
+        `first` is the first message in the record. None if the subagent has a file of its own: it
+        holds more than the records do.
+        """
+        sidechain = self._by_agent.get(agent_id)
+        if sidechain:
+            return sidechain.thread
+        if agent_id not in self._has_file:
+            self._has_file[agent_id] = self._files.find(agent_id) is not None
+        if self._has_file[agent_id]:
+            return None
+        call = self._get_call(to_text(line.parent_tool_use_id), main)
+        return self._open(first, agent_id, call, main).thread
+
+    def get_call_thread(self, key: str, line: Line, main: Thread) -> Thread:
+        """Return the thread of the subagent that a call started; its first line opens it."""
+        sidechains = self._by_call.get(key)
+        if sidechains:
+            return sidechains[-1].thread
+        sidechain = self._open(line, None, self._get_call(key, main), main)
+        # Also of a call that is not in the source, or has its result: further lines follow.
+        self._by_call.setdefault(key, [sidechain])
+        return sidechain.thread
+
+    def _get_call(self, key: str | None, main: Thread) -> SpawnCall | None:
+        if key is None:
+            return None
+        # Any tool can start a subagent: one that runs a skill, for example.
+        if key not in self.calls and self._draft.is_call_open(key):
+            self.add_call(key, None, main.speaker, None)
+        return self.calls.get(key)
+
+    def _open(
+        self, line: Line, agent_id: str | None, call: SpawnCall | None, main: Thread
+    ) -> Sidechain:
         key = call.key if call else None
         # Without an id, the first line distinguishes subagents of one type.
         thread = self._build_thread(agent_id or to_text(line.uuid), call, None, main, None)

@@ -1,4 +1,8 @@
-"""Separate what a person typed from what Claude Code put into the same message."""
+"""Separate what a person typed from what Claude Code put into the same message.
+
+Claude Code also writes what the person ran, a slash command or a line of the shell, into a user
+message, as XML; it is taken apart here.
+"""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -20,6 +24,7 @@ _NOTICES = (
     "<bash-stderr>",
     "<task-notification>",
     "<task-status>",
+    "<agent-notification>",
     "<teammate-message",
     "<user-prompt-submit-hook>",
     "<session-start-hook>",
@@ -34,6 +39,8 @@ _WRAPPERS = tuple(
     for name in ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
 )
 _MAX_WRAPPERS = 100
+_MAX_ELEMENTS = 20
+_MAX_TAG_LENGTH = 40
 
 
 class TextPart(NamedTuple):
@@ -41,6 +48,56 @@ class TextPart(NamedTuple):
 
     origin: Origin
     text: str
+
+
+class Command(NamedTuple):
+    """What a person ran: as it was typed, and facts about it."""
+
+    text: str
+    facts: dict[str, str]
+
+
+def parse_command(text: str) -> Command | None:
+    """Parse a slash command, a line of the shell or a memory; None if the text is none of them."""
+    fields = _parse_elements(text)
+    if fields is None:
+        return None
+    if "bash-input" in fields:
+        return Command(fields["bash-input"], {"tool": "bash"})
+    if "user-memory-input" in fields:
+        return Command(fields["user-memory-input"], {"tool": "memory"})
+    message = fields.pop("command-message", "")
+    # The oldest versions wrote the name without its slash, some wrote only the message.
+    name = "/" + (fields.pop("command-name", "") or message).removeprefix("/")
+    arguments = fields.pop("command-args", "")
+    if name == "/":
+        return None
+    facts = {"name": name}
+    if arguments:
+        facts["arguments"] = arguments
+    if message and message.removeprefix("/") != name[1:]:
+        facts["message"] = message
+    facts |= {tag.replace("-", "_"): value for tag, value in fields.items()}
+    return Command(f"{name} {arguments}" if arguments else name, facts)
+
+
+def _parse_elements(text: str) -> dict[str, str] | None:
+    """Parse a text that is nothing but elements `<tag>text</tag>`; None for any other text."""
+    fields: dict[str, str] = {}
+    place = _count_leading_space(text)
+    while place < len(text):
+        end_of_tag = text.find(">", place, place + _MAX_TAG_LENGTH)
+        tag = text[place + 1 : end_of_tag]
+        if text[place] != "<" or end_of_tag < 0 or tag in fields or len(fields) == _MAX_ELEMENTS:
+            return None
+        closing = f"</{tag}>"
+        end = text.find(closing, end_of_tag)
+        if end < 0:
+            return None
+        fields[tag] = text[end_of_tag + 1 : end]
+        place = end + len(closing)
+        place += _count_leading_space(text[place:])
+    return fields
 
 
 def split_user_text(text: str) -> list[TextPart]:
