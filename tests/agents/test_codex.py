@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from native_data import expand_bytes
+from helpers.native_data import expand_bytes
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
@@ -41,6 +42,7 @@ from readers.codex_rollouts import (
     turn,
     user,
 )
+from readers.provider_readers import tokens
 
 READER = READERS["codex"]
 
@@ -65,7 +67,7 @@ class TestSession:
         ]
         assert len(told) == 2
 
-    def test_it_frames_the_conversation(self) -> None:
+    def test_session_record_sets_the_conversation(self) -> None:
         record, events = read(
             meta(
                 model_provider="openai",
@@ -392,12 +394,9 @@ class TestUsage:
         assert self.spent(events) == [("tool_use", 10), ("message", 20)]
         last = next(item for item in events if item["type"] == "tool_use" and "usage" in item)
         assert body(last)["native_call_id"] == "b"
-        assert last["usage"] == {
-            "input_tokens": 10,
-            "output_tokens": 3,
-            "reasoning_tokens": 1,
-            "cache_read_tokens": 5,
-        }
+        assert last["usage"] == tokens(
+            input_tokens=10, output_tokens=3, reasoning_tokens=1, cache_read_tokens=5
+        )
 
     def test_counts_before_the_items(self) -> None:
         _, events = read(
@@ -672,7 +671,7 @@ class TestForms:
             [{"type": "error", "message": "x"}, {"type": "thread.started", "thread_id": ME}],
         ],
     )
-    def test_it_knows_its_own(self, records: list[Any]) -> None:
+    def test_sniff_claims_codex_files(self, records: list[Any]) -> None:
         assert READER.sniff(source(records))
 
     @pytest.mark.parametrize(
@@ -705,7 +704,7 @@ class TestForms:
             [],
         ],
     )
-    def test_it_leaves_others_alone(self, records: list[Any]) -> None:
+    def test_sniff_leaves_other_formats(self, records: list[Any]) -> None:
         assert not READER.sniff(source(records))
 
 
@@ -805,7 +804,8 @@ def spoiled(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("number", range(len(RICH)))
 def test_odd_values_never_break_it(number: int) -> None:
-    for odd in spoiled(RICH[number]):
+    # Some of them: `test_all_other_values` tries all.
+    for odd in itertools.islice(spoiled(RICH[number]), number % 4, None, 4):
         records = copy.copy(RICH)
         records[number] = odd
         _, events = read(*STATES, *records[:26])

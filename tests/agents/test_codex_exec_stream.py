@@ -3,6 +3,7 @@
 from typing import Any
 
 from readers.codex_rollouts import ME, assert_paired, notes, read, talk
+from readers.provider_readers import tokens
 
 
 class TestExec:
@@ -58,11 +59,7 @@ class TestExec:
         assert notes(events, "result_facts") == [
             {"kind": "result_facts", "exit_code": 3, "status": "failed"}
         ]
-        assert events[-1]["usage"] == {
-            "input_tokens": 9,
-            "output_tokens": 2,
-            "cache_read_tokens": 4,
-        }
+        assert events[-1]["usage"] == tokens(input_tokens=9, output_tokens=2, cache_read_tokens=4)
         assert not [item for item in events if "ts" in item]
 
     def test_ids_restart_in_each_turn(self) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from open_token.library.discovery import Discovery
+from open_token.sources.decompress import load_zstd
 from readers.codex_rollouts import (
     CHILD,
     GRANDCHILD,
@@ -68,6 +70,35 @@ def tree(tmp_path: Path) -> Path:
         path = folder / f"rollout-2026-01-31T00-00-00-{session}.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return tmp_path / f"sessions/2026/01/31/rollout-2026-01-31T00-00-00-{ME}.jsonl"
+
+
+def compress(path: Path) -> Path:
+    """Replaces a rollout by what Codex makes of one that has not changed for a while."""
+    packed = path.with_name(path.name + ".zst")
+    packed.write_bytes(load_zstd().compress(path.read_bytes()))
+    path.unlink()
+    return packed
+
+
+class TestCompression:
+    def test_a_compressed_rollout_is_found_and_read(self, tree: Path) -> None:
+        home = tree.parents[4]
+        (home / "sessions").rename(home / ".codex-sessions")
+        (home / ".codex").mkdir()
+        (home / ".codex-sessions").rename(home / ".codex" / "sessions")
+        packed = compress(home / ".codex" / tree.relative_to(home))
+        found = {item.path: item for item in Discovery({}, home, None, home / "cache").sessions()}
+        assert found[packed].reader == "codex"
+        assert found[packed].id == ME
+        _, events = read(at=packed)
+        assert next(value for role, value in talk(events) if role == "user") == "send one"
+
+    def test_a_compressed_subagent(self, tree: Path) -> None:
+        _, plain = read(at=tree)
+        for child in (tree.parents[2] / "02/01").glob("*.jsonl"):
+            compress(child)
+        _, events = read(at=tree)
+        assert events == plain
 
 
 class TestSubagents:

@@ -1,5 +1,6 @@
 """Calls in Codex rollouts: outputs with facts, ends reported by events, searches and images."""
 
+import json
 from typing import Any
 
 from open_token.jsontools.walk import iter_strings
@@ -220,6 +221,87 @@ class TestTools:
     def test_an_orphan_result_is_exported(self) -> None:
         _, events = read(meta(), output("gone", "x"))
         assert notes(events, "orphan_result")[0]["native_call_id"] == "gone"
+
+
+RUNNING = "Chunk ID: 1\nProcess running with session ID 7\nOutput:\n"
+
+
+class TestUnseenOutput:
+    def test_output_after_the_last_poll_is_annotated_at_its_result(self) -> None:
+        end = {**END, "aggregated_output": "one\ntwo\n"}
+        _, events = read(
+            meta(), user("go"), call("a"), output("a", RUNNING), event("exec_command_end", **end)
+        )
+        assert notes(events, "unseen_output") == [{"kind": "unseen_output", "output": "one\ntwo\n"}]
+        result = next(item for item in events if item["type"] == "tool_result")
+        assert events[-1]["links"]["parent_id"] == result["id"]
+
+    def test_output_that_a_poll_shows_is_reported_once(self) -> None:
+        end = {**END, "aggregated_output": "one\ntwo\n"}
+        polled = "Chunk ID: 2\nProcess exited with code 1\nOutput:\none\ntwo\n"
+        _, events = read(
+            meta(),
+            user("go"),
+            call("a"),
+            output("a", RUNNING),
+            event("exec_command_end", **end),
+            call("b", "write_stdin", session_id=7),
+            output("b", polled),
+            user("next"),
+        )
+        assert notes(events, "unseen_output") == []
+
+    def test_output_of_an_mcp_server_that_the_model_saw_truncated(self) -> None:
+        whole = json.dumps({"rows": ["first row", "second row"], "total": 2})
+        end = {
+            "call_id": "a",
+            "invocation": {"server": "db", "tool": "query", "arguments": {}},
+            "result": {"Ok": {"content": [{"type": "text", "text": whole}], "isError": False}},
+        }
+        shown = "Wall time: 1.0 seconds\nOutput:\n" + whole.replace(", ", ",").replace(": ", ":")
+        for seen, unseen in ((shown, []), (shown[:60], [whole])):
+            _, events = read(
+                meta(), call("a", "query"), event("mcp_tool_call_end", **end), output("a", seen)
+            )
+            annotations = notes(events, "unseen_output")
+            assert [annotation["output"] for annotation in annotations] == unseen
+
+    def test_structured_data_beside_the_content(self) -> None:
+        returned = {
+            "content": [{"type": "text", "text": "2 rows"}],
+            "structuredContent": {"rows": ["first", "second"]},
+        }
+        end = {"call_id": "a", "invocation": {"tool": "query"}, "result": {"Ok": returned}}
+        _, events = read(
+            meta(),
+            call("a", "query"),
+            event("mcp_tool_call_end", **end),
+            output("a", "2 rows"),
+        )
+        assert notes(events, "unseen_output") == [
+            {"kind": "unseen_output", "structuredContent": {"rows": ["first", "second"]}}
+        ]
+
+    def test_the_content_of_a_deleted_file(self) -> None:
+        changes = {"/w/old.md": {"type": "delete", "content": "the last copy"}}
+        end = {"call_id": "a", "success": True, "stdout": "Success", "changes": changes}
+        _, events = read(
+            meta(),
+            call("a", "apply_patch"),
+            event("patch_apply_end", **end),
+            output("a", "Success"),
+        )
+        assert notes(events, "unseen_output") == [{"kind": "unseen_output", "changes": changes}]
+
+    def test_much_output_that_nobody_asks_for_is_bounded(self) -> None:
+        records = [meta(), user("go")]
+        for number in range(40):
+            end = {**END, "call_id": f"c{number}", "aggregated_output": f"output {number}"}
+            records += [call(f"c{number}"), output(f"c{number}", RUNNING)]
+            records.append(event("exec_command_end", **end))
+        _, events = read(*records)
+        found = {annotation["output"] for annotation in notes(events, "unseen_output")}
+        assert found == {f"output {number}" for number in range(40)}
 
 
 class TestSearches:

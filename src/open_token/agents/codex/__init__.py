@@ -1,24 +1,38 @@
 """Codex CLI, OpenAI's coding agent: rollouts, and the output of `codex exec --json`."""
 
-from open_token.formats.definition import Agent, Hooks, Replay, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Replay, Skill
 
 AGENT = Agent(
     name="codex",
     title="Codex CLI",
     checked=(
-        "rollouts of 2025 and 2026 up to version 0.169, with and without envelopes, "
-        "`codex exec --json` streams"
+        "rollouts of 2025 and 2026 up to version 0.169, with and without envelopes, plain and "
+        "compressed, `codex exec --json` streams; TraeX, which writes the same, from descriptions "
+        "only"
     ),
     includes=(
         "prompts, instructions, developer messages, reasoning summaries, tool calls and outputs, "
-        "patches, searches, subagents, compactions, aborts, token counts once per request"
+        "also what the model did not see of them, patches, searches, subagents, compactions, "
+        "aborts, token counts once per request"
     ),
     omits="encrypted reasoning, duplicate events, world state, ghost snapshots, rate limits",
+    # Derived from the command of a call, for display.
+    technical_fields=("parsed_cmd",),
     places=(
         "$CODEX_HOME/sessions/*/*/*/rollout-*.jsonl",
         "$CODEX_HOME/archived_sessions/rollout-*.jsonl",
         ".codex/sessions/*/*/*/rollout-*.jsonl",
         ".codex/archived_sessions/rollout-*.jsonl",
+        # Codex compresses rollouts that have not changed for a while.
+        "$CODEX_HOME/sessions/*/*/*/rollout-*.jsonl.zst",
+        "$CODEX_HOME/archived_sessions/rollout-*.jsonl.zst",
+        ".codex/sessions/*/*/*/rollout-*.jsonl.zst",
+        ".codex/archived_sessions/rollout-*.jsonl.zst",
+        # TraeX, the CLI of TRAE, is built on Codex; nothing in its rollouts tells it apart.
+        "$TRAECLI_HOME/sessions/*/*/*/rollout-*.jsonl",
+        "$TRAECLI_HOME/archived_sessions/rollout-*.jsonl",
+        ".trae/cli/sessions/*/*/*/rollout-*.jsonl",
+        ".trae/cli/archived_sessions/rollout-*.jsonl",
     ),
     session_id_variables=("CODEX_THREAD_ID", "CODEX_SESSION_ID"),
     hooks=Hooks(
@@ -34,6 +48,7 @@ AGENT = Agent(
             "these three"
         ),
     ),
+    mcp=McpConfig(files=("{codex}/config.toml",), key="mcp_servers"),
     skill=Skill(
         call="$stream-of-consciousness",
         folders=("{codex}",),

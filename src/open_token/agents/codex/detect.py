@@ -24,6 +24,15 @@ def sniff(source: Source) -> bool:
     return has_envelope or _is_bare(records) or is_exec_stream(records)
 
 
+def resembles(source: Source) -> bool:
+    """Return whether records are in envelopes as those of Codex, of types that are not known."""
+    envelope = ("timestamp", "type", "payload")
+    return any(
+        isinstance(record, dict) and all(key in record for key in envelope)
+        for record in source.sample
+    )
+
+
 def _is_enveloped(record: dict[str, Any]) -> bool:
     kind = record.get("type")
     if not isinstance(kind, str) or kind not in ENVELOPE_TYPES:

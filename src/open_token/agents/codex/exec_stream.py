@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.responses_content import parse_content, parse_usage
 from open_token.formats.shared.responses_items import ItemActors
@@ -91,7 +91,7 @@ class StreamReader:
         self._last_output = None
 
     def _annotate(self, kind: str, **data: Any) -> None:
-        known = {name: value for name, value in data.items() if value is not None}
+        known = drop_nulls(data)
         self._draft.add_annotation({"kind": kind, **known})
 
     def _read_item(self, item: Item, is_completed: bool, position: str) -> None:
@@ -125,7 +125,7 @@ class StreamReader:
 
     def _add_result(self, key: str, output: Any, **facts: Any) -> None:
         if self._draft.is_call_open(key):
-            known = {name: value for name, value in facts.items() if value is not None}
+            known = drop_nulls(facts)
             self._draft.add_tool_result(key, output, facts=known)
 
     def _read_message(self, item: Item, is_completed: bool) -> None:

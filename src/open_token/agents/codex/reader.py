@@ -105,6 +105,7 @@ def _read_message(thread: Thread, line: Line) -> None:
     if role == "assistant":
         _add_model_output(thread, line, line.payload)
         return
+    # The header of the session has the instructions already; some versions send them again.
     if role == "developer" and get_texts(line.payload.get("content")) == [thread.instructions]:
         thread.draft.note_omission(
             "repeated-instructions",
@@ -114,6 +115,7 @@ def _read_message(thread: Thread, line: Line) -> None:
         return
     visibility: Visibility | None = None
     if role == "user":
+        # AGENTS.md and the environment are sent as messages of the user before the first prompt.
         if line.is_injected:
             visibility = "internal"
         else:
@@ -207,8 +209,19 @@ def _read_output(thread: Thread, line: Line) -> None:
     # Calls between two outputs belong to one answer and form a group.
     thread.answer_count += 1
     thread.usage.add_result(line.ts, thread.span)
+    thread.unseen.add_shown(call_id, line.payload.get("output"))
     if call_id and was_open:
         thread.add_result(call_id, f"evt_{position + 1:06d}")
+        if "session_id" in facts:
+            thread.running.add(call_id)
+        if end:
+            thread.unseen.add_report(
+                end.report,
+                call_id,
+                thread.results[call_id],
+                line.ts,
+                ran_on=call_id in thread.running,
+            )
         if call_id in thread.calls:
             thread.turns.assign(thread.calls[call_id].position, position)
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from open_token.agents.codex.records import Line, read_lines
 from open_token.agents.codex.thread import Thread
-from open_token.formats.shared.fields import as_text, get_dicts, parse_arguments, pick_fields
+from open_token.formats.shared.fields import (
+    as_text,
+    drop_nulls,
+    get_dicts,
+    parse_arguments,
+    pick_fields,
+)
 from open_token.sources.source import Source
 
 _THREAD_ID = re.compile(r"[0-9A-Za-z-]{8,64}")
@@ -23,6 +29,7 @@ def _start_subagent(
 ) -> None:
     """Open the span of a subagent; add its events if its rollout is in the same folder tree."""
     draft = thread.draft
+    # Several events tell of one subagent: its spawn, its activity, and waiting for it.
     if child_id is None or child_id in thread.spans or child_id in thread.known_threads:
         return
     thread.known_threads.add(child_id)
@@ -86,12 +93,12 @@ def _find_rollout(source: Source, thread_id: str) -> Source | None:
     """Return the rollout of a thread: in the same folder, else on another day of the same tree."""
     if not _THREAD_ID.fullmatch(thread_id):
         return None
-    name = f"rollout-*{thread_id}.jsonl"
-    patterns = [name]
+    folders = ["", "../*/", "../../*/*/", "../../../*/*/*/"]
     # Rollouts are stored by date: sessions/2026/01/31/rollout-*.jsonl.
-    if source.path is not None and source.path.parent.name.isdecimal():
-        patterns += [f"../*/{name}", f"../../*/*/{name}", f"../../../*/*/*/{name}"]
-    for pattern in patterns:
+    if source.path is None or not source.path.parent.name.isdecimal():
+        folders = [""]
+    name = f"rollout-*{thread_id}.jsonl"
+    for pattern in [folder + ending for folder in folders for ending in (name, f"{name}.zst")]:
         matches = source.find_siblings(pattern)
         if matches:
             return matches[0]
@@ -228,7 +235,7 @@ def read_spawn_end(thread: Thread, line: Line, event: dict[str, Any]) -> None:
 
 
 def _drop_missing(**facts: Any) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if value is not None}
+    return drop_nulls(facts)
 
 
 def read_activity(thread: Thread, line: Line, event: dict[str, Any]) -> None:

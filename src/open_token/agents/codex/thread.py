@@ -6,7 +6,9 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from open_token.agents.codex.records import Line
+from open_token.agents.codex.unseen_output import UnseenOutputs
 from open_token.builder.draft import Draft
+from open_token.formats.shared.fields import drop_nulls
 from open_token.formats.shared.responses_content import parse_usage
 from open_token.formats.shared.responses_items import ItemActors
 from open_token.model.document import Event, Usage, Visibility
@@ -25,6 +27,13 @@ class CallEnd:
     output: Any
     facts: dict[str, Any]
     ts: str | None
+    details: dict[str, Any]
+    """What else the tool reported, too large for a fact: the changed files, structured data."""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Everything that the tool returned, whether or not the model saw it."""
+        return {"output": self.output, **self.details}
 
 
 class CallEvent(NamedTuple):
@@ -69,6 +78,9 @@ class Thread:
         """Ends of calls whose output has not come yet."""
         self.results: dict[str, Event] = {}
         """The latest results, as parents for facts that come after them."""
+        self.running: set[str] = set()
+        """Calls whose output came while their command still ran."""
+        self.unseen = UnseenOutputs(self.draft, self.span)
         self.spans: dict[str, tuple[str, int]] = {}
         """The open spans of subagents by thread id, with the positions of their start."""
         self.abandoned_calls: set[str] = set()
@@ -109,7 +121,7 @@ class Thread:
 
     def annotate(self, line: Line, kind: str, parent: Event | None = None, **data: Any) -> None:
         """Add an annotation with those of the data that are not None."""
-        known = {name: value for name, value in data.items() if value is not None}
+        known = drop_nulls(data)
         self.draft.add_annotation(
             {"kind": kind, **known}, ts=line.ts, span=self.span, parent=parent
         )
@@ -148,14 +160,19 @@ class Thread:
             del self.results[next(iter(self.results))]
 
     def close_unanswered_calls(self) -> None:
-        """Add results for calls without an output whose end an event reported."""
+        """Add results for calls without an output whose end an event reported.
+
+        The model asks for no more output of these turns.
+        """
+        self.unseen.flush()
         for call_id, end in self.ends.items():
             if end.output is None or not self.draft.is_call_open(call_id):
                 continue
             position = self.draft.count
-            self.draft.add_tool_result(
+            result = self.draft.add_tool_result(
                 call_id, end.output, ts=end.ts, span=self.span, facts=end.facts
             )
+            self.unseen.add_report(end.details, call_id, result, end.ts)
             self.turns.assign(self.calls[call_id].position, position)
         self.ends.clear()
 

@@ -12,7 +12,7 @@ import msgspec
 from open_token.agents.codex.duplicates import get_texts
 from open_token.agents.codex.records import Line
 from open_token.agents.codex.thread import CallEnd, Thread
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, pick_fields
 from open_token.formats.shared.responses_content import parse_content
 from open_token.jsontools.media import build_media_block
 
@@ -82,11 +82,18 @@ def _add_end(thread: Thread, line: Line, end: CallEnd) -> None:
         _add_whole_call(thread, line, end)
     elif thread.draft.is_call_open(call_id):
         thread.ends[call_id] = end
-    elif end.facts:
-        # The output was returned to the model while the process still ran.
-        parent = thread.results.get(call_id)
-        native_id = None if parent else call_id
-        thread.annotate(line, "result_facts", parent, native_call_id=native_id, **end.facts)
+    else:
+        _add_late_end(thread, line, end, call_id)
+
+
+def _add_late_end(thread: Thread, line: Line, end: CallEnd, call_id: str) -> None:
+    """Annotate the end of a call whose output came before, often while its command still ran."""
+    result = thread.results.get(call_id)
+    if end.facts:
+        native_id = None if result else call_id
+        thread.annotate(line, "result_facts", result, native_call_id=native_id, **end.facts)
+    thread.unseen.add_report(end.report, call_id, result, line.ts, ran_on=call_id in thread.running)
+    thread.running.discard(call_id)
 
 
 def _add_whole_call(thread: Thread, line: Line, end: CallEnd) -> None:
@@ -102,21 +109,31 @@ def _add_whole_call(thread: Thread, line: Line, end: CallEnd) -> None:
     thread.usage.add_output(f"evt_{thread.draft.count:06d}")
     thread.add_call(key, end.tool, thread.draft.count - 1)
     if end.output is not None:
-        thread.draft.add_tool_result(key, end.output, ts=line.ts, span=thread.span, facts=end.facts)
+        result = thread.draft.add_tool_result(
+            key, end.output, ts=line.ts, span=thread.span, facts=end.facts
+        )
+        thread.unseen.add_shown(key, [end.arguments, end.output])
+        thread.unseen.add_report(end.details, key, result, line.ts)
     elif end.facts:
         thread.annotate(line, "result_facts", native_call_id=end.call_id, **end.facts)
 
 
 def _build_end(
-    event: dict[str, Any], line: Line, tool: str, arguments: Any, output: Any, facts: dict[str, Any]
+    event: dict[str, Any],
+    line: Line,
+    tool: str,
+    arguments: Any,
+    output: Any,
+    facts: dict[str, Any],
+    details: dict[str, Any] | None = None,
 ) -> CallEnd:
     call_id = (
         as_text(event.get("call_id")) or as_text(event.get("callId")) or as_text(event.get("id"))
     )
-    known = {name: value for name, value in facts.items() if value is not None}
+    known = drop_nulls(facts)
     if not isinstance(arguments, dict | list):
         arguments = {}
-    return CallEnd(call_id, tool, arguments, output, known, line.ts)
+    return CallEnd(call_id, tool, arguments, output, known, line.ts, details or {})
 
 
 def _to_seconds(duration: Any) -> float | None:
@@ -152,7 +169,7 @@ def read_exec_command(thread: Thread, line: Line, event: dict[str, Any]) -> None
 
 
 def read_patch_apply(thread: Thread, line: Line, event: dict[str, Any]) -> None:
-    """Read patch_apply_end, or the item FileChange; the patch itself is in the call."""
+    """Read patch_apply_end, or the item FileChange: what a patch changed."""
     changes = event.get("changes")
     files = {}
     if isinstance(changes, dict):
@@ -165,7 +182,8 @@ def read_patch_apply(thread: Thread, line: Line, event: dict[str, Any]) -> None:
     texts = [as_text(event.get("stdout")), as_text(event.get("stderr"))]
     output = "\n".join(text for text in texts if text) or None
     given = pick_fields(event, "changes")
-    _add_end(thread, line, _build_end(event, line, "apply_patch", given, output, facts))
+    # A patch says what the model wants; the changes are the diff, or the whole deleted file.
+    _add_end(thread, line, _build_end(event, line, "apply_patch", given, output, facts, given))
 
 
 def _get_change_type(change: Any) -> Any:
@@ -180,40 +198,37 @@ def read_mcp_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> Non
     invocation = event.get("invocation")
     if not isinstance(invocation, dict):
         invocation = event
-    output, is_error, meta = _parse_mcp_result(event)
+    output, is_error, returned = _parse_mcp_result(event)
     facts = {
         "server": invocation.get("server"),
         "tool": invocation.get("tool"),
         "duration_seconds": _to_seconds(event.get("duration")),
         "is_error": is_error or None,
-        "_meta": meta or None,
+        "_meta": returned.get("_meta") or None,
     }
     tool = as_text(invocation.get("tool")) or "mcp"
     given = invocation.get("arguments")
-    _add_end(thread, line, _build_end(event, line, tool, given, output, facts))
+    details = pick_fields(returned, "structuredContent", "structured_content")
+    _add_end(thread, line, _build_end(event, line, tool, given, output, facts, details))
 
 
-def _parse_mcp_result(event: dict[str, Any]) -> tuple[Any, bool, Any]:
-    """Return output, whether it is an error, and the metadata of the server.
+def _parse_mcp_result(event: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
+    """Return output, whether it is an error, and the whole object that the server returned.
 
     Events have a Rust Result ({Ok} or {Err}), items have either a result or an error.
     """
     result = event.get("result")
     if isinstance(result, dict):
         if "Err" in result:
-            return result["Err"], True, None
+            return result["Err"], True, {}
         inner = result.get("Ok", result)
         if isinstance(inner, dict):
-            return (
-                parse_content(inner.get("content")),
-                bool(inner.get("isError")),
-                inner.get("_meta"),
-            )
+            return parse_content(inner.get("content")), bool(inner.get("isError")), inner
     error = event.get("error")
     if error is not None:
         message = error.get("message") if isinstance(error, dict) else error
-        return message, True, None
-    return result, False, None
+        return message, True, {}
+    return result, False, {}
 
 
 def read_dynamic_tool_call(thread: Thread, line: Line, event: dict[str, Any]) -> None:
