@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import fake_talk
-from minimal_example import EVENTS_HASH, MINIMAL
+from helpers import fake_format
+from helpers.minimal_example import EVENTS_HASH, MINIMAL
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError, SizeLimitError
@@ -305,7 +305,7 @@ class TestMinimalExample:
     """The spec's own example."""
 
     @pytest.mark.spec("specification-example")
-    def test_it_hashes_to_the_known_value(self) -> None:
+    def test_minimal_example_has_the_known_hash(self) -> None:
         for mode in ("json", "ndjson"):
             _, receipt = run(MINIMAL.encode(), {"mode": mode})
             assert receipt.integrity is not None
@@ -313,7 +313,7 @@ class TestMinimalExample:
 
     @pytest.mark.spec("specification-example")
     @pytest.mark.parametrize("pretty", [True, False])
-    def test_it_round_trips(self, pretty: bool) -> None:
+    def test_minimal_example_round_trips(self, pretty: bool) -> None:
         out, receipt = run(MINIMAL.encode(), {"pretty": pretty})
         again = json.loads(out)
         expected = json.loads(MINIMAL)
@@ -371,7 +371,7 @@ class TestExportedAt:
         of_export: str | None,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         for data, expected in ((self.NATIVE, of_native), (MINIMAL.encode(), of_export)):
             assert json.loads(run(data, wish, self.NOW)[0]).get("exported_at") == expected
 
@@ -380,7 +380,7 @@ class TestNotes:
     """What the receipt tells of loss."""
 
     def test_half_lines_and_surrogates(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         out, receipt = run(b'{"fake_talk": "a"}\n{"say": "x\\ud800"}\n{"say": "ha', {})
         assert [(note.code, note.place, note.count) for note in receipt.notes] == [
             ("half-line", "line 3", 1),
@@ -389,14 +389,14 @@ class TestNotes:
         assert json.loads(out)["events"][0]["content"]["text"] == "x\ufffd"
 
     def test_nothing_said_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         with pytest.raises(InputError) as caught:
             run(b'{"fake_talk": "a"}\n', {})
         assert caught.value.code == "input.no-events"
 
 
 def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     out = io.BytesIO()
     data = b'{"say": "hi"}\n'
     receipt = export(Source("talk", data=data), out, Context(ExportOptions.of({})), "fake_talk")
@@ -416,7 +416,7 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
 def test_the_day_of_a_made_id_is_that_of_the_export(
     monkeypatch: pytest.MonkeyPatch, wish: str, day: str
 ) -> None:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     options = ExportOptions.of({"exported_at": wish or None})
     context = Context(options, now="2026-04-01T10:00:00Z")
     receipt = export(Source("talk", data=b'{"say": "hi"}\n'), io.BytesIO(), context, "fake_talk")

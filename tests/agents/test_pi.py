@@ -11,8 +11,8 @@ from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.hostile import mangled
-from readers.told import brief, reading
+from readers.odd_values import iter_mangled
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["pi"]
 
@@ -24,7 +24,7 @@ HEADER = {
     "timestamp": "2026-01-01T00:00:00.000Z",
     "cwd": "/w",
 }
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def lines(*entries: Any) -> bytes:
@@ -44,7 +44,7 @@ def talk(*entries: Any, **options: Any) -> list[Any]:
     _, events = read(lines(HEADER, *entries), **options)
     return [
         item
-        for item, event in zip(brief(events), events, strict=True)
+        for item, event in zip(summarize_events(events), events, strict=True)
         if event["type"] != "annotation"
     ]
 
@@ -122,12 +122,9 @@ class TestMessages:
             _, events = read(lines(HEADER, said("a", None, "assistant", content, usage=usage)))
             [spent] = [event for event in events if "usage" in event]
             assert spent.get("role") == role
-            assert spent["usage"] == {
-                "input_tokens": 8,
-                "output_tokens": 2,
-                "cache_read_tokens": 3,
-                "cache_write_tokens": 4,
-            }
+            assert spent["usage"] == tokens(
+                input_tokens=8, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4
+            )
         _, events = read(lines(HEADER, said("a", None, "assistant", [], usage=usage)))
         assert events[1]["content"]["data"] == {"kind": "usage"}
 
@@ -179,7 +176,13 @@ class TestSniff:
         assert not READER.sniff(Source("x", data=lines(record, record)))
 
     def test_a_file_without_a_header(self) -> None:
-        assert READER.sniff(Source("x", data=lines(said("a", None, "user", "x"))))
+        entry = said("a", None, "user", "x")
+        entry["message"]["timestamp"] = 1767225601000
+        assert READER.sniff(Source("x", data=lines(entry)))
+        assert READER.sniff(Source("x", data=lines(said("a", None, "toolResult", "x"))))
+
+    def test_entries_of_other_agents_are_not_claimed(self) -> None:
+        assert not READER.sniff(Source("x", data=lines(said("a", None, "user", "x"))))
 
 
 def test_a_look_at_the_ends() -> None:
@@ -202,7 +205,7 @@ def test_no_odd_value_is_an_accident(case: str) -> None:
         json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()
     ]
     for number, entry in enumerate(entries):
-        for odd in mangled(entry):
+        for odd in iter_mangled(entry):
             draft = Draft(branches="all")
             READER.read(
                 Source("x", data=lines(*entries[:number], odd, *entries[number + 1 :])), draft

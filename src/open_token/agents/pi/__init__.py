@@ -1,13 +1,13 @@
 """Pi: session files of every version, the later ones trees of entries."""
 
-from open_token.formats.definition import Agent, Skill
+from open_token.formats.definition import Agent, McpConfig, Skill
 
 AGENT = Agent(
     name="pi",
     title="Pi",
     checked=(
-        "session files of version 1 (linear) and 3 (tree), up to Pi 0.87, entries of 1.5 from "
-        "documentation only"
+        "session files of version 1 (linear) and 3 (tree), up to Pi 0.87; from descriptions "
+        "only: entries of 1.5"
     ),
     includes=(
         "messages, system prompts, reasoning, tool calls with results, commands that the person "
@@ -25,6 +25,7 @@ AGENT = Agent(
     technical_fields=("details",),
     session_id_variables=("PI_SESSION_ID",),
     session_file_variables=("PI_SESSION_FILE",),
+    mcp=McpConfig(files=("{home}/.pi/agent/mcp.json",)),
     skill=Skill(
         call="/skill:stream-of-consciousness",
         folders=("{home}/.pi",),

@@ -4,16 +4,43 @@ from typing import Any
 
 from open_token.sources.source import Source
 
-_ROLES = ("system", "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage")
+_OWN_ROLES = ("toolResult", "bashExecution", "custom", "hookMessage")
+_SHARED_ROLES = ("system", "user", "assistant")
+_FOREIGN_BLOCKS = ("tool_use", "tool_result")
+"""Blocks of Anthropic, which other agents store in the same envelope."""
+_OPENCLAW_PREFIXES = ("openclaw", "clawdbot", "moltbot")
 _PREVIEW_LENGTH = 400
 
 
 def sniff(source: Source) -> bool:
-    """Return whether there is a session header, or messages in entries with a time."""
+    """Return whether there is a session header, or messages as only Pi writes them."""
     if source.shape == "document":
         return False
     records = [record for record in source.sample if isinstance(record, dict)]
+    return is_entry_log(records) and not is_openclaw(records)
+
+
+def is_entry_log(records: list[dict[str, Any]]) -> bool:
+    """Return whether records are entries of Pi, or of an agent that is built on it."""
+    if any(_has_foreign_block(record) for record in records):
+        return False
     return any(_is_header(record) or _is_message_entry(record) for record in records)
+
+
+def is_openclaw(records: list[dict[str, Any]]) -> bool:
+    """Return whether entries are those of OpenClaw, which is built on Pi and stores more."""
+    return any(_is_openclaw_entry(record) for record in records)
+
+
+def _is_openclaw_entry(record: dict[str, Any]) -> bool:
+    kind = record.get("customType")
+    if isinstance(kind, str) and (kind == "model-snapshot" or kind.startswith(_OPENCLAW_PREFIXES)):
+        return True
+    message = record.get("message")
+    if isinstance(message, dict) and message.get("provider") == "openclaw":
+        return True
+    cwd = record.get("cwd")
+    return record.get("type") == "session" and isinstance(cwd, str) and "/.openclaw/" in cwd
 
 
 def _is_header(record: dict[str, Any]) -> bool:
@@ -32,9 +59,22 @@ def _is_message_entry(record: dict[str, Any]) -> bool:
     message = record.get("message")
     if record.get("type") != "message" or not isinstance(message, dict):
         return False
-    if not isinstance(record.get("timestamp"), str) or message.get("role") not in _ROLES:
+    if not isinstance(record.get("timestamp"), str):
         return False
-    return "parentId" in record or type(message.get("timestamp")) is int
+    # Entries with a parent are not Pi's alone; a message with a time of its own is.
+    has_time = type(message.get("timestamp")) is int
+    role = message.get("role")
+    return role in _OWN_ROLES or (role in _SHARED_ROLES and has_time)
+
+
+def _has_foreign_block(record: dict[str, Any]) -> bool:
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list):
+        return False
+    return any(
+        isinstance(block, dict) and block.get("type") in _FOREIGN_BLOCKS for block in content
+    )
 
 
 def peek(records: list[Any]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls
 from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.responses_content import parse_content
@@ -36,6 +36,7 @@ class MessageReader:
             "toolResult": self._read_result,
             "bashExecution": self._read_command,
             "custom": self.read_custom,
+            # The older name of messages that extensions inject.
             "hookMessage": self.read_custom,
             "branchSummary": self._read_branch_summary,
             "compactionSummary": self._read_compaction_summary,
@@ -94,7 +95,7 @@ class MessageReader:
         if (added and added != self._tools) or removed:
             facts = {"names": added or None, "removed": removed or None}
             self._draft.add_annotation(
-                {"kind": "tools", **pick_fields(facts, *facts)}, actor=self._client, ts=ts
+                {"kind": "tools", **drop_nulls(facts)}, actor=self._client, ts=ts
             )
             note_tool_definitions(
                 self._draft.note_omission, message.get("toolsAdded"), f"line {number}"
@@ -110,7 +111,7 @@ class MessageReader:
             "cost_usd": parse_cost(entry.get("usage")),
         }
         self._draft.add_annotation(
-            {"kind": "usage", **pick_fields(facts, *facts)},
+            {"kind": "usage", **drop_nulls(facts)},
             actor=actor,
             ts=ts,
             usage=parse_usage(entry.get("usage")),
@@ -127,6 +128,7 @@ class MessageReader:
         )
         usage = parse_usage(message.get("usage"))
         blocks = message.get("content")
+        # After an abort an answer has empty content, and usage that must be counted nevertheless.
         if not isinstance(blocks, list):
             blocks = [blocks] if blocks else []
         # Reasoning carries the usage only if it comes last, with nothing but reasoning before it.
@@ -145,6 +147,7 @@ class MessageReader:
 
     def _add_reasoning(self, block: Message, actor: str, ts: str | None) -> Event:
         text = as_text(block.get("thinking"))
+        # The text of redacted reasoning is a placeholder of the client.
         if block.get("redacted") is True:
             text = None
         return self._draft.add_reasoning(text, actor, ts=ts)
@@ -158,7 +161,8 @@ class MessageReader:
             self._add_call(block, actor, ts, number, usage)
             return True
         # The usual case, without the conversion of other blocks.
-        if kind == "text" and type(text := block.get("text")) is str and text:
+        text = as_text(block.get("text")) if kind == "text" else None
+        if text:
             self._draft.add_message("assistant", text, actor, ts=ts, usage=usage)
             return True
         converted = parse_content([block] if isinstance(block, dict | str) else None)
@@ -187,6 +191,7 @@ class MessageReader:
     def _annotate_stop(self, message: Message, actor: str, ts: str | None) -> None:
         """Annotate an abort, an error or another unusual stop, and the cost of an answer."""
         reason = message.get("stopReason")
+        # An error counts as one, whatever the stop reason says.
         error = as_text(message.get("errorMessage"))
         facts = {"message": error} if error else {}
         if reason == "aborted":
@@ -232,7 +237,7 @@ class MessageReader:
         event = self._add_internal(message.get("content"), ts)
         facts = {"extension": as_text(message.get("customType")), "display": message.get("display")}
         self._draft.add_annotation(
-            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=event, ts=ts
+            {"kind": "message_facts", **drop_nulls(facts)}, parent=event, ts=ts
         )
         if message.get("details"):
             self._draft.note_omission(
@@ -241,12 +246,12 @@ class MessageReader:
 
     def _read_branch_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"from_entry": message.get("fromId")}
-        data = {"kind": "branch_summary", **pick_fields(facts, *facts)}
+        data = {"kind": "branch_summary", **drop_nulls(facts)}
         self.add_summary(message.get("summary"), data, ts)
 
     def _read_compaction_summary(self, message: Message, ts: str | None, number: int) -> None:
         facts = {"tokens_before": message.get("tokensBefore")}
-        data = {"kind": "compaction", **pick_fields(facts, *facts)}
+        data = {"kind": "compaction", **drop_nulls(facts)}
         self.add_summary(message.get("summary"), data, ts)
 
     def add_summary(

@@ -6,7 +6,7 @@ from typing import Any
 
 from open_token.agents.pi.messages import MessageReader
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls
 from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.sources.source import Source
@@ -18,10 +18,10 @@ Handler = Callable[[Entry, str | None, int], None]
 class SessionReader:
     """Reads one session file."""
 
-    def __init__(self, source: Source, draft: Draft) -> None:
+    def __init__(self, source: Source, draft: Draft, client: str = "Pi") -> None:
         self._source = source
         self._draft = draft
-        self._client = draft.get_actor("system", "Pi")
+        self._client = draft.get_actor("system", client)
         self._messages = MessageReader(draft, self._client)
         self._tree = EntryTree()
         self._handlers: dict[str, Handler] = {
@@ -46,6 +46,8 @@ class SessionReader:
             if type(entry) is not dict:
                 draft.note_omission("skipped-record", f"line {number}", "line is not a JSON object")
             elif entry.get("type") == "session":
+                # A session that was branched off in version 1 has its header after the messages
+                # that it copied.
                 tree.add_header(draft.count)
                 self._read_header(entry)
             else:
@@ -82,6 +84,9 @@ class SessionReader:
             conversation["id"] = session_id
             if ts:
                 conversation["started_at"] = ts
+        # Version 1 names the parent `branchedFrom`, and the model in the header; since version 3
+        # the model is in entries of its own.
+        parent = as_text(entry.get("parentSession")) or as_text(entry.get("branchedFrom"))
         facts = {
             "session_id": session_id,
             "cwd": as_text(entry.get("cwd")),
@@ -89,10 +94,9 @@ class SessionReader:
             "provider": as_text(entry.get("provider")),
             "model": as_text(entry.get("modelId")),
             "thinking_level": as_text(entry.get("thinkingLevel")),
-            "parent_session": as_text(entry.get("parentSession"))
-            or as_text(entry.get("branchedFrom")),
+            "parent_session": parent,
         }
-        self._annotate({"kind": "context", **pick_fields(facts, *facts)}, ts)
+        self._annotate({"kind": "context", **drop_nulls(facts)}, ts)
 
     def _annotate(self, data: dict[str, Any], ts: str | None) -> None:
         self._draft.add_annotation(data, actor=self._client, ts=ts)
@@ -108,27 +112,30 @@ class SessionReader:
 
     def _read_model_change(self, entry: Entry, ts: str | None, number: int) -> None:
         facts = {"provider": as_text(entry.get("provider")), "model": as_text(entry.get("modelId"))}
-        self._annotate({"kind": "settings", **pick_fields(facts, *facts)}, ts)
+        self._annotate({"kind": "settings", **drop_nulls(facts)}, ts)
 
     def _read_thinking_level(self, entry: Entry, ts: str | None, number: int) -> None:
         level = as_text(entry.get("thinkingLevel"))
         self._annotate({"kind": "settings", "thinking_level": level}, ts)
 
     def _read_compaction(self, entry: Entry, ts: str | None, number: int) -> None:
+        # Since 0.87 a compaction repeats the system prompt that holds from here on.
         system_message = entry.get("systemMessage")
         if isinstance(system_message, dict):
             self._messages.read_system(system_message, ts, number)
+        # Entries of version 1 have no ids: the first one that stays is named by its index.
+        first_kept = entry.get("firstKeptEntryId", entry.get("firstKeptEntryIndex"))
         facts = {
             "tokens_before": entry.get("tokensBefore"),
-            "first_kept_entry": entry.get("firstKeptEntryId", entry.get("firstKeptEntryIndex")),
+            "first_kept_entry": first_kept,
             "details": entry.get("details"),
         }
-        data = {"kind": "compaction", **pick_fields(facts, *facts)}
+        data = {"kind": "compaction", **drop_nulls(facts)}
         self._messages.add_summary(entry.get("summary"), data, ts, entry.get("usage"))
 
     def _read_branch_summary(self, entry: Entry, ts: str | None, number: int) -> None:
         facts = {"from_entry": entry.get("fromId"), "details": entry.get("details")}
-        data = {"kind": "branch_summary", **pick_fields(facts, *facts)}
+        data = {"kind": "branch_summary", **drop_nulls(facts)}
         self._messages.add_summary(entry.get("summary"), data, ts, entry.get("usage"))
 
     def _read_context_edit(self, entry: Entry, ts: str | None, number: int) -> None:
@@ -139,7 +146,7 @@ class SessionReader:
             "replacement": replacement,
             "omitted": True if replacement is None else None,
         }
-        self._annotate({"kind": "context_edit", **pick_fields(facts, *facts)}, ts)
+        self._annotate({"kind": "context_edit", **drop_nulls(facts)}, ts)
 
     def _read_usage(self, entry: Entry, ts: str | None, number: int) -> None:
         self._messages.add_usage(entry, ts)
@@ -152,7 +159,7 @@ class SessionReader:
             "label": as_text(entry.get("label")),
             "target_entry": as_text(entry.get("targetId")),
         }
-        self._annotate({"kind": "label", **pick_fields(facts, *facts)}, ts)
+        self._annotate({"kind": "label", **drop_nulls(facts)}, ts)
 
     def _read_name(self, entry: Entry, ts: str | None, number: int) -> None:
         name = as_text(entry.get("name"))
@@ -190,6 +197,7 @@ class EntryTree:
         elif parent_id is not None:
             is_parent_known = False
         elif "parentId" in entry:
+            # A null parent, unlike a missing one, says that the tree starts here.
             parent = _NO_PARENT
         self._last = len(self._parents)
         self._parents.append(parent)

@@ -1,0 +1,47 @@
+"""Read conversations of gptme."""
+
+from open_token.builder.draft import Draft
+from open_token.formats.shared.chat_logs import ChatLogReader
+from open_token.formats.shared.fields import JsonObject, get_dict, pick_fields
+from open_token.formats.shared.token_usage import build_usage
+from open_token.jsontools.timestamps import to_utc
+from open_token.model.document import Usage
+from open_token.sources.source import Source
+
+
+def read(source: Source, draft: Draft) -> None:
+    """Read the conversation into the draft."""
+    reader = ChatLogReader(draft, "gptme")
+    for number, message in source.records():
+        place = f"line {number}"
+        if not isinstance(message, dict):
+            draft.note_omission("skipped-record", place, "line is not a JSON object")
+            continue
+        ts = to_utc(message.get("timestamp"))
+        metadata = get_dict(message, "metadata")
+        reader.set_model(metadata.get("model"))
+        event = reader.read_message(message, place, ts=ts, usage=_parse_usage(metadata))
+        facts = pick_fields(message, "files", "call_id")
+        facts |= pick_fields(metadata, "resolved_model", "timings")
+        if facts:
+            data = {"kind": "message_facts", **facts}
+            draft.add_annotation(data, parent=event, actor=reader.client, ts=ts)
+        cost = metadata.get("cost")
+        if type(cost) in (int, float) and cost:
+            reader.annotate({"kind": "cost", "cost_usd": cost}, ts=ts)
+    reader.finish(None, None, None)
+
+
+def _parse_usage(metadata: JsonObject) -> Usage | None:
+    """Return the token counts of an answer; cached input is counted apart."""
+    usage = get_dict(metadata, "usage")
+    if not usage:
+        return None
+    names = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
+    fresh, read, written = (count if type(count := usage.get(name)) is int else 0 for name in names)
+    return build_usage(
+        input_tokens=fresh + read + written,
+        output_tokens=usage.get("output_tokens"),
+        cache_read_tokens=usage.get("cache_read_tokens"),
+        cache_write_tokens=usage.get("cache_creation_tokens"),
+    )

@@ -1,0 +1,36 @@
+"""Hermes Agent: sessions as JSON files, logs of the gateway, and the database of all sessions."""
+
+from open_token.formats.definition import Agent
+
+AGENT = Agent(
+    name="hermes",
+    title="Hermes Agent",
+    checked=(
+        "from descriptions only: its source code of August 2026 (schema 30) and the test data of "
+        "other tools"
+    ),
+    includes=(
+        "messages, reasoning, tool calls with results, the system prompt, names of tools, "
+        "compactions, rewound messages as branches, model, folder, token counts, cost"
+    ),
+    omits="definitions of tools, raw items of reasoning and messages, routing of the gateway",
+    signatures=(b'"session_start"', b'"session_meta"'),
+    containers=("sqlite",),
+    holds_several=True,
+    places=(
+        "$HERMES_HOME/state.db",
+        ".hermes/state.db",
+        "$HERMES_HOME/sessions/session_*.json",
+        ".hermes/sessions/session_*.json",
+    ),
+    technical_fields=(
+        "tools",
+        "codex_reasoning_items",
+        "codex_message_items",
+        "reasoning_details",
+        "display_metadata",
+        "model_config",
+        "origin_json",
+    ),
+    is_experimental=True,
+)
