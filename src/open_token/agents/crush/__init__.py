@@ -1,0 +1,26 @@
+"""Crush, and the first OpenCode that it comes from: a database in the folder of the project."""
+
+from open_token.formats.definition import Agent
+
+AGENT = Agent(
+    name="crush",
+    title="Crush",
+    checked="from descriptions only: its source code and schema of 2026",
+    includes=(
+        "messages, reasoning, tool calls with results, subagents, commands that the person ran, "
+        "images, summaries, todo lists, unusual stops, model, token counts and cost of the session"
+    ),
+    omits="versions of files, metadata of results, sessions that only find a title",
+    containers=("sqlite",),
+    signatures=(b"SQLite format 3",),
+    holds_several=True,
+    places=(
+        "./.crush/crush.db",
+        ".crush/crush.db",
+        ".local/share/crush/crush.db",
+        "AppData/Local/crush/crush.db",
+        "./.opencode/opencode.db",
+    ),
+    technical_fields=("metadata", "signature", "thought_signature", "responses_data"),
+    is_experimental=True,
+)
