@@ -1,0 +1,81 @@
+"""Kiro CLI and Amazon Q CLI: their databases, and what is damaged in them."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from open_token.builder.draft import Draft
+from open_token.library.discovery import Discovery
+from open_token.registry import READERS, detect_format
+from open_token.sources.source import Source
+from readers.session_files import GOLDEN, assert_paired
+
+READER = READERS["kiro_cli"]
+FIRST = "11111111-2222-4333-8444-555555555555"
+
+
+def make(path: Path, case: str = "database") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change(path, (GOLDEN / "kiro_cli" / case / "input.sql").read_text())
+    return path
+
+
+def change(path: Path, sql: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(sql)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["kiro-cli", "amazon-q"])
+def test_conversations_are_found_with_folder_title_and_time(tmp_path: Path, name: str) -> None:
+    make(tmp_path / ".local" / "share" / name / "data.sqlite3")
+    discovery = Discovery({}, tmp_path)
+    found = [discovery.inspect(session) for session in discovery.sessions()]
+    assert [(session.title, session.cwd) for session in found] == [
+        ("And the frogs?", "/home/sam/pond"),
+        ("Count the herons at the pond.", "/home/sam/pond"),
+    ]
+    assert found[0].modified == 1779285410.0
+
+
+@pytest.mark.parametrize("case", ["database", "amazon_q"])
+def test_nobody_else_claims_it(tmp_path: Path, case: str) -> None:
+    assert detect_format(Source.of(make(tmp_path / "data.sqlite3", case))) == "kiro_cli"
+
+
+def test_another_database_with_conversations_is_not_claimed(tmp_path: Path) -> None:
+    change(tmp_path / "x.db", "CREATE TABLE conversations (id TEXT, title TEXT);")
+    assert not READER.sniff(Source.of(tmp_path / "x.db"))
+
+
+def test_calls_pair_with_results(tmp_path: Path) -> None:
+    source = Source.of(make(tmp_path / "data.sqlite3"))
+    source.conversation = FIRST
+    draft = Draft()
+    READER.read(source, draft)
+    events = list(draft.finish(lambda: "0" * 64).events)
+    assert_paired(events)
+    rejected = [event for event in events if "rejected" in str(event["content"])]
+    assert len(rejected) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "7",
+        "[]",
+        '{"history": 7}',
+        '{"history": [7, [1, 2, 3], {"user": 7, "assistant": []}]}',
+        '{"history": [{"user": {"content": {"Prompt": 7}}, "assistant": {"ToolUse": 7}}]}',
+        '{"history": [{"user": {"content": {"ToolUseResults": {"tool_use_results": [{"content": 7}]}}}}]}',
+        '{"history": [], "latest_summary": [7, {"a": 1}], "next_message": 7, "model_info": 7}',
+    ],
+)
+def test_odd_values_do_not_fail(tmp_path: Path, value: str) -> None:
+    path = make(tmp_path / "data.sqlite3")
+    change(path, f"UPDATE conversations_v2 SET value = '{value}';")
+    source = Source.of(path)
+    READER.list_conversations(source)
+    READER.read(source, Draft())
