@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from readers.exported import everything, told, words
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["sharegpt"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def talk(*turns: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def test_tags() -> None:
             id="i",
         )
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("system", "s"),
         ("user", "h"),
         ("assistant", "g"),
@@ -48,7 +48,7 @@ def test_tags() -> None:
 def test_the_system_prompt_and_the_tools_beside_the_turns() -> None:
     tools = '[{"name": "a"}, {"function": {"name": "b"}}, 5]'
     _, events = read(talk(("human", "h"), system="s", tools=tools))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("system", "s"),
         ("annotation", {"kind": "tools", "names": ["a", "b"]}),
         ("user", "h"),
@@ -72,7 +72,7 @@ def test_the_system_prompt_and_the_tools_beside_the_turns() -> None:
 def test_calls(value: Any, tool: str, arguments: Any) -> None:
     _, events = read(talk(("function_call", value), ("observation", "out")))
     assert events[0]["content"]["data"] == {"tool_name": tool, "arguments": arguments}
-    assert brief(events[1:]) == [("tool", "out")]
+    assert summarize_events(events[1:]) == [("tool", "out")]
     assert events[0]["links"] == events[1]["links"]
 
 
@@ -128,11 +128,23 @@ def test_the_worse_answer_is_a_branch() -> None:
         chosen={"from": "gpt", "value": "good"},
         rejected={"from": "gpt", "value": "bad"},
     )
-    assert brief(read(value)[1]) == [("user", "q"), ("assistant", "good")]
+    assert summarize_events(read(value)[1]) == [("user", "q"), ("assistant", "good")]
     kinds = [
         event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]
     ]
     assert kinds == ["q", "span_start", "bad", "span_end", "good"]
+
+
+def test_other_columns_are_labels() -> None:
+    _, events = read(
+        talk(("human", "h"), ("gpt", "g"), id="i", score=0.5, topic=None, tools="none")
+    )
+    assert summarize_events(events) == [
+        ("annotation", {"kind": "labels", "labels": {"score": 0.5}}),
+        ("annotation", {"kind": "labels", "labels": {"tools": "none"}}),
+        ("user", "h"),
+        ("assistant", "g"),
+    ]
 
 
 def test_lines_and_choice() -> None:
@@ -170,10 +182,10 @@ def test_what_is_not_claimed(value: Any) -> None:
 )
 def test_hostile_turns(turn: tuple[Any, Any]) -> None:
     value = talk(("human", "said"), turn, tools=5, system=[], images={"a": 1}, chosen=5, model=[])
-    assert ("user", "said") in brief(read(value)[1])
+    assert ("user", "said") in summarize_events(read(value)[1])
 
 
-def test_real_data_is_told_whole(corpus: Path) -> None:
+def test_real_data_is_reported_whole(corpus: Path) -> None:
     for path in sorted((corpus / "sharegpt").glob("*.json")):
         reader, made = everything(path)
         rows = json.loads(path.read_text())

@@ -6,6 +6,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.shared.export_archive import (
     ExportedConversation,
+    add_labels,
     note_empty_conversation,
 )
 from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_arguments
@@ -26,6 +27,10 @@ _ROLES = {
     ),
 }
 _PLACEHOLDERS = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
+# The columns that are told as something else.
+_KNOWN_COLUMNS = frozenset(
+    "id conversations messages system tools images videos audios chosen rejected kto_tag".split()
+)
 _TITLE_TAGS = ("human", "user")
 
 
@@ -74,6 +79,10 @@ class _ConversationReader:
 
     def read(self) -> None:
         value = self._value
+        columns = {name: column for name, column in value.items() if name not in _KNOWN_COLUMNS}
+        if value.get("conversations"):
+            columns["messages"] = value.get("messages")
+        add_labels(self._draft, columns)
         system = as_text(value.get("system"))
         if system:
             self._add_message("system", system)
@@ -101,6 +110,8 @@ class _ConversationReader:
         if names:
             self._draft.add_annotation({"kind": "tools", "names": names})
             note_tool_definitions(self._draft.note_omission, tools, "message 0")
+        elif value:
+            add_labels(self._draft, {"tools": value})
 
     def _add_turn(self, turn: Any, place: str) -> None:
         tag, text = _split_turn(turn) if isinstance(turn, dict) else (None, None)
