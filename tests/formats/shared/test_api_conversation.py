@@ -110,7 +110,7 @@ def test_two_agents_that_take_turns() -> None:
     ]
 
 
-def test_the_same_question_to_another_agent_is_told_again() -> None:
+def test_the_same_question_to_another_agent_is_reported_again() -> None:
     other = {"role": "system", "content": "Be long."}
     events = tell(pair(request(SYSTEM, user("a")), "b"), pair(request(other, user("a")), "c"))
     assert texts(events) == ["Be brief.", "a", "b", {"kind": "new_request"}, "Be long.", "a", "c"]
@@ -125,7 +125,7 @@ def test_a_system_prompt_that_changes_does_not_break_the_thread() -> None:
     assert texts(events) == ["Be brief.", "a", "b", "Be brief. It is noon.", "c", "d"]
 
 
-def test_tools_are_told_when_they_change() -> None:
+def test_tools_are_reported_when_they_change() -> None:
     def tools(*names: str) -> list[Any]:
         return [{"type": "function", "function": {"name": name}} for name in names]
 

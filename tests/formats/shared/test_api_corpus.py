@@ -122,7 +122,7 @@ def test_all_words_are_kept(logs: list[tuple[str, list[dict[str, Any]]]]) -> Non
                 assert text.strip() in everything
 
 
-def test_nothing_is_told_twice(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
+def test_nothing_is_reported_twice(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
         said = [
             event["content"].get("text")

@@ -16,7 +16,7 @@ from open_token.formats.shared.messages import (
     parse_media,
     parse_part,
 )
-from readers.told import PNG
+from readers.provider_readers import PNG
 
 
 def part(block: Any) -> Any:

@@ -12,7 +12,7 @@ from open_token.formats.shared.messages import (
     ToolResultPart,
 )
 from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
-from readers.told import brief
+from readers.provider_readers import summarize_events
 
 
 def user(text: str) -> Message:
@@ -42,10 +42,10 @@ class History:
         self.writer.add_message(message, self.stage())
 
     def told(self) -> list[Any]:
-        return brief(list(self.draft.finish(lambda: "0" * 64).events))
+        return summarize_events(list(self.draft.finish(lambda: "0" * 64).events))
 
 
-def test_a_history_is_told_once() -> None:
+def test_a_history_is_reported_once() -> None:
     made = History()
     made.repeat(user("a"))
     made.say(model("b"))
@@ -99,7 +99,7 @@ def test_calls_and_results_are_known_by_id() -> None:
     ]
 
 
-def test_results_that_came_in_another_order_are_told_once() -> None:
+def test_results_that_came_in_another_order_are_reported_once() -> None:
     made = History()
     made.say(model(ToolCallPart("1", "f", {}), ToolCallPart("2", "f", {})))
     for native in ("2", "1"):

@@ -14,6 +14,7 @@ from open_token.formats.shared.fields import (
     JsonObject,
     as_text,
     drop_nulls,
+    get_dict,
     parse_arguments,
     pick_fields,
 )
@@ -196,10 +197,10 @@ class StreamMerger:
         body = self._body
         if isinstance(chunk.get("delta"), dict):
             body |= chunk["delta"]
+        # message_start counts the input, message_delta the output: one completes the other.
         usage = chunk.get("usage")
         if isinstance(usage, dict):
-            known = body.get("usage")
-            body["usage"] = (known if isinstance(known, dict) else {}) | drop_nulls(usage)
+            body["usage"] = get_dict(body, "usage") | drop_nulls(usage)
         body |= pick_fields(chunk, "context_management")
 
     def end(self) -> JsonObject | None:
@@ -211,6 +212,7 @@ class StreamMerger:
         if body is None and not blocks:
             return None
         for block in blocks:
+            # The arguments of a call arrive as pieces of JSON text; one without any sends none.
             if "partial_json" in block:
                 text = block.pop("partial_json")
                 block["input"] = parse_arguments(text) if text else block.get("input")
@@ -221,12 +223,19 @@ class StreamMerger:
 
 
 def _merge_delta(block: JsonObject, delta: JsonObject) -> None:
+    """Add a piece to its block: a citation to the list of them, any other to a text."""
     kind = get_block_type(delta) or ""
-    if kind == "input_json_delta" and isinstance(delta.get("partial_json"), str):
-        block["partial_json"] = str(block.get("partial_json") or "") + delta["partial_json"]
-    elif kind == "citations_delta" and "citation" in delta:
+    if kind == "citations_delta" and "citation" in delta:
         known = block.get("citations")
-        block["citations"] = [*(known if isinstance(known, list) else ()), delta["citation"]]
-    elif kind in _DELTA_FIELDS and isinstance(delta.get(_DELTA_FIELDS[kind]), str):
+        citations = known if isinstance(known, list) else []
+        block["citations"] = [*citations, delta["citation"]]
+        return
+    if kind == "input_json_delta":
+        name = "partial_json"
+    elif kind in _DELTA_FIELDS:
         name = _DELTA_FIELDS[kind]
-        block[name] = str(block.get(name) or "") + delta[name]
+    else:
+        return
+    piece = delta.get(name)
+    if isinstance(piece, str):
+        block[name] = str(block.get(name) or "") + piece

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import JsonObject
+from open_token.formats.shared.fields import JsonObject, as_text
 from open_token.jsontools.media import build_media_block, build_media_url_block
 from open_token.model.document import Usage, Visibility
 
@@ -168,12 +168,13 @@ def add_block(
                 "assistant", content, actor, ts=ts, visibility=visibility, span=span, usage=usage
             )
     elif kind in THINKING_TYPES:
-        thinking = block.get("thinking")
-        text = thinking if isinstance(thinking, str) and thinking else None
-        draft.add_reasoning(text, actor, ts=ts, span=span, usage=usage)
+        # Redacted thinking has no text, and newer models give a signature with an empty one.
+        draft.add_reasoning(as_text(block.get("thinking")), actor, ts=ts, span=span, usage=usage)
     elif kind.endswith("tool_result"):
+        # Tools that the provider runs have their results in the answer of the model.
         add_result_block(draft, block, ts=ts, span=span)
     elif kind == "compaction":
+        # The API summarized what came before, on the way to this answer.
         data = {"kind": "compaction", "summary": block.get("content")}
         draft.add_annotation(data, actor=actor, ts=ts, span=span, usage=usage)
     elif kind == "fallback":
@@ -200,6 +201,7 @@ def _add_call_block(
     name = block.get("name")
     arguments = block.get("input")
     extra = None
+    # Tools of the provider and of its MCP servers differ from those that the client runs.
     if block["type"] != "tool_use":
         extra = {"native_type": block["type"]}
         server = block.get("server_name")
@@ -247,6 +249,7 @@ def add_answer(
     The usage goes on the first block that is not reasoning. `called` is given the key and the
     block of each call.
     """
+    # One usage counts for all blocks of an answer, so exactly one event may carry it.
     last_reasoning = None
     for block in blocks:
         count = draft.count

@@ -227,7 +227,7 @@ class ConversationBuilder:
             return
         self._draft.add_annotation({"kind": "tools", "names": tools})
         self._thread.tools = tools
-        for body in (request, request.get("config")):
+        for body in (request, request.get("config"), request.get("toolConfig")):
             if isinstance(body, dict):
                 definitions = body.get("tools") or body.get("functions")
                 note_tool_definitions(self._draft.note_omission, definitions, place)

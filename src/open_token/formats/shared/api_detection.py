@@ -1,21 +1,25 @@
 """Detection of the provider APIs: which dialect a record is in, and what kind of record it is.
 
-All four dialects are told apart here, so that no two of their readers can claim the same input.
+All dialects are told apart here, so that no two of their readers can claim the same input.
 """
 
 from typing import Any
 
 import msgspec
 
+from open_token.formats.shared.chat_logs import is_agent_log
 from open_token.formats.shared.fields import as_dicts
+from open_token.formats.shared.row_shapes import is_dataset
 from open_token.sources.source import Source
 
 CHAT = "openai_chat"
 ANTHROPIC = "anthropic_messages"
 RESPONSES = "openai_responses"
 GEMINI = "gemini_api"
+BEDROCK = "bedrock_converse"
+COHERE = "cohere"
 
-_PREFERENCE = (CHAT, ANTHROPIC, RESPONSES, GEMINI)
+_PREFERENCE = (CHAT, ANTHROPIC, RESPONSES, GEMINI, BEDROCK, COHERE)
 _MAX_INSPECTED = 512
 
 # Fields that only records of other formats have.
@@ -39,6 +43,8 @@ _HISTORY_FIELDS = {
     ANTHROPIC: "messages",
     RESPONSES: "input",
     GEMINI: "contents",
+    BEDROCK: "messages",
+    COHERE: "messages",
 }
 _DIALECTS_OF_ROLE = {
     "user": {CHAT, ANTHROPIC, RESPONSES},
@@ -78,6 +84,31 @@ _GEMINI_PARTS = frozenset(
         " tool_call tool_response thought_signature"
     ).split()
 )
+# A block of Bedrock has one field, which says what it is.
+_BEDROCK_BLOCKS = frozenset(
+    (
+        "text image document video audio toolUse toolResult reasoningContent cachePoint"
+        " guardContent citationsContent searchResult"
+    ).split()
+)
+_BEDROCK_EVENTS = frozenset(
+    (
+        "messageStart contentBlockStart contentBlockDelta contentBlockStop messageStop metadata"
+        " internalServerException modelStreamErrorException validationException"
+        " throttlingException serviceUnavailableException"
+    ).split()
+)
+_COHERE_EVENTS = frozenset(
+    (
+        "message-start content-start content-delta content-end tool-plan-delta tool-call-start"
+        " tool-call-delta tool-call-end citation-start citation-end message-end"
+    ).split()
+)
+_COHERE_FINISH_REASONS = frozenset(
+    "COMPLETE STOP_SEQUENCE MAX_TOKENS TOOL_CALL ERROR TIMEOUT".split()
+)
+_COHERE_SETTINGS = frozenset("documents citation_options safety_mode strict_tools".split())
+_COHERE_MODELS = ("command", "c4ai-")
 _ANTHROPIC_EVENTS = frozenset(
     (
         "message_start content_block_start content_block_delta content_block_stop message_delta"
@@ -105,6 +136,7 @@ _REQUEST_NAMES = ("request", "request_body", "requestBody", "req")
 _RESPONSE_NAMES = ("response", "response_body", "responseBody", "resp", "res")
 _BODY_NAMES = ("parsed_body", "body", "json", "string")
 _MAX_WRAPPERS = 3
+_INVOCATION_LOG = "ModelInvocationLog"
 _HISTORY_NAMES = ("messages", "contents", "input")
 _BODY_FIELDS = frozenset(
     (*_HISTORY_NAMES, "choices", "candidates", "output", "type", "role", "error")
@@ -129,7 +161,7 @@ def detect_dialect(source: Source) -> str | None:
         sample = sample[0][:_MAX_INSPECTED]
         if is_cline_task(sample):
             return None
-    if not sample:
+    if not sample or is_agent_log(sample) or is_dataset(source):
         return None
     fitting = frozenset(_PREFERENCE)
     likely = None
@@ -161,6 +193,8 @@ def classify_record(record: Any) -> Classification | None:
     """Return what a record is; None if it belongs to no dialect."""
     if not isinstance(record, dict) or not _FOREIGN_FIELDS.isdisjoint(record):
         return None
+    if _is_converse_log(record):
+        return Classification("pair", frozenset((BEDROCK,)))
     exchange = split_exchange(record)
     if exchange is not None:
         return _classify_exchange(*exchange)
@@ -238,23 +272,25 @@ def _classify_messages_request(body: dict[str, Any]) -> Classification | None:
 
 
 def _find_tool_dialects(tools: Any) -> frozenset[str]:
-    dialects = frozenset((CHAT, ANTHROPIC))
+    dialects = frozenset((CHAT, ANTHROPIC, BEDROCK, COHERE))
     for tool in as_dicts(tools):
         if isinstance(tool.get("function"), dict):
-            dialects &= {CHAT}
+            dialects &= {CHAT, COHERE}
         elif "input_schema" in tool:
             dialects &= {ANTHROPIC}
     return dialects
 
 
 def _guess_messages_dialect(body: dict[str, Any]) -> str:
-    """Return the likelier of the two dialects whose requests have `messages`."""
+    """Return the likeliest of the dialects whose requests have `messages`."""
     path = str(body.get("path", ""))
+    model = str(body.get("model", ""))
+    if not _COHERE_SETTINGS.isdisjoint(body) or model.startswith(_COHERE_MODELS):
+        return COHERE
     if "chat/completions" in path or not _CHAT_SETTINGS.isdisjoint(body):
         return CHAT
     if "v1/messages" in path or not _ANTHROPIC_SETTINGS.isdisjoint(body):
         return ANTHROPIC
-    model = str(body.get("model", ""))
     is_claude = model.startswith("claude") or "anthropic.claude" in model
     return ANTHROPIC if is_claude and "max_tokens" in body else CHAT
 
@@ -313,6 +349,10 @@ def _classify_response(body: dict[str, Any]) -> Classification | None:
         dialect = CHAT
     elif _is_anthropic_response(body):
         dialect = ANTHROPIC
+    elif _is_bedrock_response(body):
+        dialect = BEDROCK
+    elif isinstance(body.get("message"), dict) and _is_cohere_end(body.get("finish_reason")):
+        dialect = COHERE
     else:
         return None
     return Classification("response", frozenset((dialect,)))
@@ -341,6 +381,17 @@ def _is_anthropic_response(body: dict[str, Any]) -> bool:
     return "stop_reason" in body or ("usage" in body and "model" in body)
 
 
+def _is_cohere_end(reason: Any) -> bool:
+    return isinstance(reason, str) and reason in _COHERE_FINISH_REASONS
+
+
+def _is_bedrock_response(body: dict[str, Any]) -> bool:
+    output = body.get("output")
+    if not isinstance(output, dict) or "stopReason" not in body:
+        return False
+    return isinstance(output.get("message"), dict)
+
+
 def _classify_chunk(body: dict[str, Any]) -> Classification | None:
     dialects = _find_chunk_dialects(body)
     return Classification("chunk", frozenset(dialects)) if dialects else None
@@ -351,6 +402,8 @@ def _find_chunk_dialects(body: dict[str, Any]) -> tuple[str, ...]:
     if isinstance(kind, str):
         if kind in _ANTHROPIC_EVENTS:
             return (ANTHROPIC,)
+        if kind in _COHERE_EVENTS:
+            return (COHERE,)
         if kind == "error" and isinstance(body.get("error"), dict):
             return (ANTHROPIC, RESPONSES)
         if kind.startswith("response.") or (kind == "error" and "sequence_number" in body):
@@ -358,6 +411,8 @@ def _find_chunk_dialects(body: dict[str, Any]) -> tuple[str, ...]:
         return ()
     if _is_chat_chunk(body):
         return (CHAT,)
+    if _is_bedrock_event(body):
+        return (BEDROCK,)
     return (GEMINI,) if _is_gemini_response(body) else ()
 
 
@@ -368,6 +423,15 @@ def _is_chat_chunk(body: dict[str, Any]) -> bool:
     if body.get("object") == "chat.completion.chunk":
         return True
     return any(isinstance(choice, dict) and "delta" in choice for choice in choices)
+
+
+def _is_bedrock_event(body: dict[str, Any]) -> bool:
+    if len(body) != 1 or _BEDROCK_EVENTS.isdisjoint(body):
+        return False
+    name, value = next(iter(body.items()))
+    if not isinstance(value, dict):
+        return False
+    return name != "metadata" or "usage" in value or "metrics" in value
 
 
 def _is_gemini_response(body: dict[str, Any]) -> bool:
@@ -405,6 +469,24 @@ def _find_message_dialects(message: dict[str, Any]) -> frozenset[str]:
     role = message.get("role")
     if not isinstance(role, str):
         return frozenset()
+    if role in ("assistant", "tool") and _has_cohere_fields(message):
+        return frozenset((COHERE,))
+    fitting = _find_common_dialects(message, role)
+    # Without a field of its own, a message of Cohere is one of the chat dialect.
+    return fitting | {COHERE} if CHAT in fitting else fitting
+
+
+def _has_cohere_fields(message: dict[str, Any]) -> bool:
+    """Return whether a message has what only Cohere has: a plan, documents as a result, citations."""
+    if isinstance(message.get("tool_plan"), str):
+        return True
+    if any("sources" in citation for citation in as_dicts(message.get("citations"))):
+        return True
+    return any(isinstance(part.get("document"), dict) for part in as_dicts(message.get("content")))
+
+
+def _find_common_dialects(message: dict[str, Any], role: str) -> frozenset[str]:
+    """Return the dialects that fit by role, fields and parts."""
     fitting = frozenset(_DIALECTS_OF_ROLE.get(role, ()))
     if message.get("type") == "message":
         fitting &= {RESPONSES}
@@ -417,9 +499,22 @@ def _find_message_dialects(message: dict[str, Any]) -> frozenset[str]:
         return fitting
     if not isinstance(content, list):
         return frozenset()
+    if role in ("user", "assistant") and _is_bedrock_content(content):
+        return frozenset((BEDROCK,))
     for part in content:
         fitting &= _find_part_dialects(part)
     return fitting
+
+
+def _is_bedrock_content(content: list[Any]) -> bool:
+    """Return whether every block has one field, and one of these fields is a known kind."""
+    if not all(isinstance(block, dict) and len(block) == 1 for block in content):
+        return False
+    for block in content:
+        name, value = next(iter(block.items()))
+        if name in _BEDROCK_BLOCKS and isinstance(value, str if name == "text" else dict):
+            return True
+    return False
 
 
 def _find_part_dialects(part: Any) -> set[str]:
@@ -473,6 +568,8 @@ def split_exchange(record: dict[str, Any]) -> tuple[Any, Any] | None:
 
     None means that the record holds neither.
     """
+    if record.get("schemaType") == _INVOCATION_LOG:
+        return _split_invocation_log(record)
     request = next((record[name] for name in _REQUEST_NAMES if name in record), None)
     response = next((record[name] for name in _RESPONSE_NAMES if name in record), None)
     if request is None and response is None:
@@ -483,6 +580,37 @@ def split_exchange(record: dict[str, Any]) -> tuple[Any, Any] | None:
     if request is None and any(name in record for name in _HISTORY_NAMES):
         request = {name: value for name, value in record.items() if name not in _RESPONSE_NAMES}
     return _unwrap_body(request), _unwrap_body(response)
+
+
+def _is_converse_log(record: dict[str, Any]) -> bool:
+    """Return whether a record is an entry of Bedrock's invocation log, for the Converse API."""
+    if record.get("schemaType") != _INVOCATION_LOG:
+        return False
+    return str(record.get("operation", "")).startswith("Converse")
+
+
+def _split_invocation_log(record: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the bodies of an entry of Bedrock's invocation log, with its model and time."""
+    request = _get_logged_body(record, "input")
+    response = _get_logged_body(record, "output")
+    if isinstance(request, dict):
+        name = "modelId" if _is_converse_log(record) else "model"
+        request = {name: record.get("modelId"), **request}
+    facts = {"timestamp": record["timestamp"]} if "timestamp" in record else {}
+    if isinstance(record.get("errorCode"), str):
+        facts["error"] = {"code": record["errorCode"]}
+    if isinstance(response, dict):
+        response = {**facts, **response}
+    elif response is None and "error" in facts:
+        response = facts
+    elif isinstance(response, list) and response and isinstance(response[0], dict):
+        response = [{**facts, **response[0]}, *response[1:]]
+    return request, response
+
+
+def _get_logged_body(record: dict[str, Any], side: str) -> Any:
+    part = record.get(side)
+    return _unwrap_body(part.get(f"{side}BodyJson")) if isinstance(part, dict) else None
 
 
 def _unwrap_body(value: Any, depth: int = 0) -> Any:

@@ -116,9 +116,11 @@ def add_assistant_message(writer: MessageWriter, message: JsonObject) -> None:
         writer.add_message([_parse_audio(message["audio"])])
     for call in as_dicts(message.get("tool_calls")):
         _add_call(writer, call)
+    # The form of 2023, before parallel calls: one call, without an id.
     function_call = message.get("function_call")
     if isinstance(function_call, dict):
         _add_function(writer, None, function_call)
+    # Nothing was added: a null content says nothing, an empty text is what the model answered.
     if writer.draft.count == count:
         if content is None:
             writer.draft.note_omission("empty-message", writer.place, "a message without content")

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.fields import JsonObject
+from open_token.jsontools.objects import escape_pointer
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
@@ -33,8 +34,12 @@ class ExportLayout:
     """A string near the start of such a file."""
     is_one: Callable[[JsonObject], bool]
     id_of: Callable[[JsonObject], Any]
+    foreign_sign: bytes | None = None
+    """A string near the start of files of another product that have the same name."""
     key: str = ""
     """The top-level list of an object that holds the conversations."""
+    key_prefix: str = ""
+    """How the top-level fields begin that hold one conversation each."""
 
     def files(self, source: Source) -> list[Source]:
         """Return the files that hold conversations: the source itself, or those in it."""
@@ -46,7 +51,12 @@ class ExportLayout:
             files = [file for glob in self.globs for file in source.find_files(glob)]
         else:
             return [source]
-        return [file for file in files if self.sign in file.head]
+        return [file for file in files if self._has_sign(file)]
+
+    def _has_sign(self, file: Source) -> bool:
+        if self.foreign_sign is not None and self.foreign_sign in file.head:
+            return False
+        return self.sign in file.head
 
     def _is_conversation_file(self, name: str) -> bool:
         return any(_matches(name, glob) for glob in self.globs)
@@ -75,6 +85,10 @@ class ExportLayout:
         items = value.get(self.key) if isinstance(value, dict) and self.key else None
         if isinstance(items, list):
             return [(f"/{self.key}/{number}", item) for number, item in enumerate(items)]
+        if isinstance(value, dict) and self.key_prefix:
+            names = [name for name in value if name.startswith(self.key_prefix)]
+            if names:
+                return [(f"/{escape_pointer(name)}", value[name]) for name in names]
         return [("", value)]
 
     def _iterate_items(self, source: Source) -> Iterator[tuple[str, Any]]:
@@ -195,6 +209,13 @@ def _matches(name: str, glob: str) -> bool:
     if name.startswith("__MACOSX/"):
         return False
     return fnmatchcase(name.rpartition("/")[2], glob.rpartition("/")[2])
+
+
+def add_labels(draft: Draft, columns: JsonObject) -> None:
+    """Add the columns of a row besides its conversation: what it is about, how it is rated."""
+    labels = {name: value for name, value in columns.items() if value is not None}
+    if labels:
+        draft.add_annotation({"kind": "labels", "labels": labels})
 
 
 def note_empty_conversation(source: Source, draft: Draft) -> None:

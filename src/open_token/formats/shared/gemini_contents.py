@@ -104,19 +104,21 @@ def _get_action(part: JsonObject) -> str | None:
 
 
 def _add_message(writer: MessageWriter, parts: list[JsonObject], role: Role) -> None:
-    # A signature often comes with an empty text.
-    visible = [
-        part
-        for part in parts
-        if any(value for name, value in part.items() if name not in _INVISIBLE_FIELDS)
-    ]
+    visible = [part for part in parts if _is_visible(part)]
     if visible:
         writer.add_message(_join_parts(visible), role)
 
 
+def _is_visible(part: JsonObject) -> bool:
+    """Return whether a part says anything: a signature often comes with an empty text."""
+    return any(value for name, value in part.items() if name not in _INVISIBLE_FIELDS)
+
+
 def _join_parts(parts: list[JsonObject]) -> str | list[Any]:
-    if len(parts) == 1 and isinstance(parts[0].get("text"), str):
-        return str(parts[0]["text"])
+    if len(parts) == 1:
+        text = parts[0].get("text")
+        if isinstance(text, str):
+            return text
     return [_build_block(part) for part in parts]
 
 
@@ -316,6 +318,7 @@ def _merge_candidate(known: list[JsonObject], part: JsonObject) -> None:
 
 
 def _merge_part(known: list[JsonObject], piece: JsonObject) -> None:
+    """Add a piece of a stream: to the text before it, unless one is a thought and one is not."""
     last = known[-1] if known else {}
     are_texts = isinstance(last.get("text"), str) and isinstance(piece.get("text"), str)
     are_same_kind = (last.get("thought") is True) == (piece.get("thought") is True)

@@ -17,6 +17,8 @@ class InlineAgent:
     span: str | None = None
     muted: bool = False
     """Whether its records are counted instead of added."""
+    omitted_at: str = ""
+    """Where it would stand if it is left out whole, which is noted once its records are counted."""
     records: int = 0
     model: str | None = None
     actor: str = ""
@@ -50,9 +52,7 @@ class InlineSubagents:
         draft = self._draft
         agent.muted = parent.muted or draft.subagents != "inline"
         if draft.subagents == "none" or parent.muted:
-            draft.note_omission(
-                "subagent", f"event {draft.count}", "what a subagent did is left out"
-            )
+            agent.omitted_at = f"event {draft.count}"
         else:
             data = {"kind": "subagent", **about}
             if parent.span:
@@ -77,7 +77,16 @@ class InlineSubagents:
 
     def end(self, agent: InlineAgent, about: dict[str, Any], ts: str | None = None) -> None:
         """End a subagent; records of it that come later follow its span."""
-        if self._open.pop(id(agent), None) is None or agent.span is None:
+        if self._open.pop(id(agent), None) is None:
+            return
+        if agent.omitted_at:
+            self._draft.note_omission(
+                "subagent",
+                agent.omitted_at,
+                "what a subagent did is left out",
+                events=agent.records,
+            )
+        if agent.span is None:
             return
         if agent.muted:
             about = {"records": agent.records, **about}

@@ -7,6 +7,7 @@ from open_token.formats.shared.fields import (
     as_dicts,
     as_text,
     get_first,
+    get_text,
     parse_arguments,
     parse_json_text,
 )
@@ -99,8 +100,7 @@ def _parse_results(message: JsonObject, content: Any, unknown_kinds: list[Any]) 
 def _are_results(content: Any) -> bool:
     if not isinstance(content, list) or not content:
         return False
-    kinds = [block.get("type") if isinstance(block, dict) else None for block in content]
-    return all(isinstance(kind, str) and kind in RESULT_TYPES for kind in kinds)
+    return all(get_text(block, "type") in RESULT_TYPES for block in content)
 
 
 def parse_messages(value: Any, unknown: list[Any]) -> list[Message]:

@@ -1,9 +1,10 @@
 """The tree of messages in the export of a chat product: the active line and abandoned branches."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from open_token.builder.draft import Draft
+from open_token.formats.shared.fields import JsonObject, as_text
 
 NODE = "node"
 BEGIN = "begin"
@@ -96,3 +97,75 @@ class BranchRecorder:
         branches = sorted(set(self._branches), key=lambda places: (places[0], -places[1]))
         for first, end in branches:
             self._draft.drop_branch(first, end, dict(self._data), actor)
+
+
+class MessageTree:
+    """The messages of a conversation that name their parents, in the order of the source.
+
+    `id_fields` and `parent_fields` are the names under which versions of the format give the id of
+    a message and of its parent. Where no message names a parent that is there, each message
+    follows the one before it: an unknown name of a field must not tear a conversation apart.
+    """
+
+    def __init__(
+        self, draft: Draft, id_fields: tuple[str, ...], parent_fields: tuple[str, ...]
+    ) -> None:
+        self._draft = draft
+        self._id_fields = id_fields
+        self._parent_fields = parent_fields
+        self._messages: dict[str, tuple[JsonObject, str]] = {}
+        """Messages by id, each with its position."""
+
+    def add(self, message: Any, place: str) -> None:
+        """Add the next message."""
+        if not isinstance(message, dict):
+            self._draft.note_omission("unknown-record", place, "a message that is not an object")
+            return
+        message_id = _get_first(message, self._id_fields)
+        if not message_id or message_id in self._messages:
+            message_id = f"\0{len(self._messages)}"
+        self._messages[message_id] = (message, place)
+
+    def read(self, leaf: str | None, read_message: Callable[[JsonObject, str], None]) -> None:
+        """Read every message after its parent; the line that ends in `leaf` is the active one.
+
+        Without a known leaf it is the line of the last message.
+        """
+        if leaf not in self._messages:
+            leaf = next(reversed(self._messages), None)
+        branches = BranchRecorder(self._draft, "another message took its place")
+        for step, key in walk_tree(self._find_parents(), leaf):
+            if step == NODE:
+                read_message(*self._messages[key])
+            elif step == BEGIN:
+                branches.begin()
+            else:
+                branches.end()
+        branches.close()
+
+    def _find_parents(self) -> dict[str, str | None]:
+        """Return the parent of every message; without one, it follows the message before it."""
+        named: dict[str, str | None] = {}
+        for key, (message, _) in self._messages.items():
+            named[key] = _get_first(message, self._parent_fields)
+        # Exports that lost the other messages name parents that nobody has: a list, no tree.
+        is_tree = any(parent in self._messages for parent in named.values())
+        parents: dict[str, str | None] = {}
+        previous: str | None = None
+        for key, (message, _) in self._messages.items():
+            # A field that is null names the root; a missing one says nothing.
+            has_field = any(name in message for name in self._parent_fields)
+            if is_tree and has_field:
+                parents[key] = named[key]
+            else:
+                parents[key] = previous
+            previous = key
+        return parents
+
+
+def _get_first(message: JsonObject, names: tuple[str, ...]) -> str | None:
+    for name in names:
+        value = as_text(message.get(name))
+        if value:
+            return value
+    return None

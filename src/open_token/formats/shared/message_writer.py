@@ -10,11 +10,26 @@ from open_token.formats.shared.fields import JsonObject, drop_nulls
 from open_token.model.document import Event, Role, Usage
 
 _PROMPT_ROLES = ("system", "developer")
+# Typographic signs and what clients write for them: quotes, dashes and the ellipsis.
+_PLAIN_SIGNS = str.maketrans(
+    {
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u2013": "-",
+        "\u2014": "--",
+        "\u2026": "...",
+    }
+)
 
 
-def normalize_whitespace(text: str) -> str:
-    """Return a text as it is compared: clients trim and re-wrap what they send back."""
-    return " ".join(text.split())
+def normalize_text(text: str) -> str:
+    """Return a text as it is compared.
+
+    Clients trim and re-wrap what they send back, and some replace typographic signs.
+    """
+    return " ".join(text.translate(_PLAIN_SIGNS).split())
 
 
 def join_comparison_keys(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
@@ -23,7 +38,7 @@ def join_comparison_keys(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
     Consecutive texts are one key, because clients join and split them.
     """
     if len(parts) == 1 and parts[0][0] == "text":
-        text = normalize_whitespace(parts[0][1])
+        text = normalize_text(parts[0][1])
         return [["text", role, text]] if text else [["empty", role]]
     keys: list[Any] = []
     texts: list[str] = []
@@ -31,7 +46,7 @@ def join_comparison_keys(role: str, parts: list[tuple[str, Any]]) -> list[Any]:
         if kind == "text":
             texts.append(value)
             continue
-        text = normalize_whitespace("".join(texts))
+        text = normalize_text("".join(texts))
         if text:
             keys.append(["text", role, text])
         texts = []

@@ -8,6 +8,7 @@ from open_token.builder.draft import Draft
 from open_token.sources.source import Source
 
 _KIND_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,47}")
+_MAX_SIZED_NOTES = 20
 _NAMING_FIELDS = ("name", "title", "type", "kind")
 
 
@@ -38,19 +39,26 @@ def _has_description(tool: Any) -> bool:
 
 
 def note_file_faults(file: Source, name: str, draft: Draft) -> None:
-    """Note what was repaired or skipped in a companion file.
+    """Note what was repaired or skipped in a file; the main file of a session has no name.
 
-    The pipeline notes the faults of the main file itself.
+    The pipeline calls this for the main file, a reader for each companion file.
     """
+    prefix = f"{name} " if name else ""
     if file.half_line is not None:
         draft.note_omission(
             "half-line",
-            f"{name} line {file.half_line}",
+            f"{prefix}line {file.half_line}",
             "the last line was not complete and is left out",
         )
     for number in file.repaired:
         draft.note_omission(
             "lone-surrogate",
-            f"{name} line {number}",
+            f"{prefix}line {number}",
             "text that is not valid Unicode was replaced by U+FFFD",
+        )
+    for count, (number, size) in enumerate(file.torn.items()):
+        # The size makes each note its own, so that only the first ones have it.
+        which = f"a line of which {size:,} bytes" if count < _MAX_SIZED_NOTES else "lines that"
+        draft.note_omission(
+            "torn-line", f"{prefix}line {number}", f"{which} are not JSON; they are left out"
         )

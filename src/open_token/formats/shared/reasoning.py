@@ -53,17 +53,26 @@ def _parse_responses_item(item: JsonObject) -> list[ReasoningText]:
     summary = _list_strings(item.get("summary"))
     if summary:
         return [("\n".join(summary), True)]
-    return [(None, False)] if as_text(item.get("encrypted_content")) else []
+    # Encrypted reasoning: that there was some is all that can be said.
+    if as_text(item.get("encrypted_content")):
+        return [(None, False)]
+    return []
 
 
 def _list_strings(value: Any) -> list[str]:
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [text for text in value if isinstance(text, str)]
 
 
 def _is_known(text: str, reasoning: list[ReasoningText]) -> bool:
     """Return whether a text is among others; whitespace does not count."""
-    known = "".join("".join((entry or "").split()) for entry, _ in reasoning)
-    return "".join(text.split()) in known
+    known = "".join(entry or "" for entry, _ in reasoning)
+    return _remove_whitespace(text) in _remove_whitespace(known)
+
+
+def _remove_whitespace(text: str) -> str:
+    return "".join(text.split())
 
 
 def split_think_tag(

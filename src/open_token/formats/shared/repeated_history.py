@@ -10,7 +10,7 @@ import msgspec
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import JsonObject, drop_nulls
-from open_token.formats.shared.message_writer import CallMatcher, normalize_whitespace
+from open_token.formats.shared.message_writer import CallMatcher, normalize_text
 from open_token.formats.shared.messages import (
     Message,
     Part,
@@ -76,10 +76,10 @@ def hash_part(role: str, part: Part) -> bytes:
     if isinstance(part, TextPart):
         content = part.content
         if isinstance(content, str):
-            content = normalize_whitespace(content)
+            content = normalize_text(content)
         key = ["text", role, content]
     elif isinstance(part, ReasoningPart):
-        key = ["thought", normalize_whitespace(part.text) if part.text else part.text]
+        key = ["thought", normalize_text(part.text) if part.text else part.text]
     elif isinstance(part, ToolCallPart):
         key = ["call", part.id] if part.id else ["call", part.tool, part.arguments]
     else:

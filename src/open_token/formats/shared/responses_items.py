@@ -150,13 +150,16 @@ def add_item(
         draft.note_omission("unknown-item", place, "an item that is not an object")
         return None
     kind = item.get("type")
+    # The API takes messages without a type, as the chat API has them.
     if not isinstance(kind, str):
         kind = "message" if "role" in item else ""
     writer = _ItemWriter(
         draft, item, actors, ts, span, group, place, visibility, actor, facts, usage
     )
     add = _HANDLERS.get(kind)
-    return add(writer) if add is not None else _add_unknown_item(writer, kind)
+    if add is None:
+        return _add_unknown_item(writer, kind)
+    return add(writer)
 
 
 def _add_message(writer: _ItemWriter) -> str | None:
@@ -201,16 +204,21 @@ def _build_message_facts(item: JsonObject) -> JsonObject:
 def _add_reasoning(writer: _ItemWriter) -> str | None:
     draft = writer.draft
     reasoning: list[tuple[str | None, bool]] = []
+    # OpenAI gives a summary at most; open models behind the same API give the thought itself.
     for name, is_summary in (("summary", True), ("content", False)):
         parts = writer.item.get(name)
         if not isinstance(parts, list):
             continue
-        texts = [as_text(part.get("text")) for part in as_dicts(parts)]
-        texts = [text for text in texts if text]
+        texts: list[str] = []
+        for part in as_dicts(parts):
+            text = as_text(part.get("text"))
+            if text:
+                texts.append(text)
         if len(texts) < len(parts):
             draft.note_omission("empty-reasoning", writer.place, "reasoning without words")
         if texts:
-            reasoning.append(("\n\n".join(filter(None, texts)), is_summary))
+            reasoning.append(("\n\n".join(texts), is_summary))
+    # The thought itself is encrypted, for the provider to read in the next request.
     is_encrypted = as_text(writer.item.get("encrypted_content")) is not None
     if is_encrypted and reasoning:
         draft.note_omission(

@@ -11,9 +11,11 @@ class SessionTree:
         self._children: dict[str, list[str]] = {}
         for name, info in sessions.items():
             parent_name = get_text(info, parent)
-            if parent_name and parent_name in sessions and parent_name != name:
-                self._parents[name] = parent_name
-                self._children.setdefault(parent_name, []).append(name)
+            # A parent may have been deleted: what it started is then a session like any other.
+            if parent_name is None or parent_name not in sessions or parent_name == name:
+                continue
+            self._parents[name] = parent_name
+            self._children.setdefault(parent_name, []).append(name)
         self._roots: dict[str, str] = {}
         self.roots = [name for name in sessions if self.find_root(name) == name]
         """The sessions that a person started, in the order of the source."""

@@ -8,6 +8,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.shared.notes import note_file_faults
 from open_token.model.document import Event, Role, Usage, Visibility
+from open_token.model.omissions import Omitted
 from open_token.sources.source import Source
 
 MAX_DEPTH = 16
@@ -161,9 +162,11 @@ class Thread:
             data, parent=parent, actor=self.client, ts=ts, span=self.span, usage=usage
         )
 
-    def note_omission(self, code: str, place: str, detail: str) -> None:
+    def note_omission(
+        self, code: str, place: str, detail: str, *, what: Omitted | None = None, size: int = 0
+    ) -> None:
         """Note something that is not exported, with its place in the file of this thread."""
-        self.draft.note_omission(code, f"{self.label}{place}", detail)
+        self.draft.note_omission(code, f"{self.label}{place}", detail, what=what, size=size)
 
     def create_child(self, name: str | None, agent_id: str | None, label: str) -> "Thread":
         """Return the thread of a subagent that the current model started."""
