@@ -20,6 +20,26 @@ from open_token.sources.source import SAMPLE_RECORDS, Source
 _PACKAGES = ("agents", "formats")
 # An export names itself; its events may hold the keys of any other format.
 _EXPORT = "open_token"
+# Shorter signatures occur in files of any kind.
+_SPECIFIC_SIGNATURE = 12
+_MAX_NEAR_MISSES = 3
+
+
+class Head:
+    """The first bytes of an input, in which signatures are looked for."""
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        # Most signatures are a word in quotes. Splitting the head at its quotes once and looking
+        # words up in that set is faster than searching the head for each of them.
+        self._quoted_words = set(head.split(b'"')[1:-1])
+
+    def contains(self, signature: bytes) -> bool:
+        """Return whether a signature is in the head of an input."""
+        word = signature[1:-1]
+        if signature == b'"%b"' % word and b'"' not in word:
+            return word in self._quoted_words
+        return signature in self._head
 
 
 class Reader:
@@ -47,9 +67,26 @@ class Reader:
         """Return whether the input is of this format."""
         return bool(self._detect.sniff(source))
 
+    def resembles(self, source: Source, head: "Head") -> bool:
+        """Return whether an input that is not of this format looks like an unknown version of it.
+
+        `detect.py` may decide; else signatures do that are too specific to be found by chance.
+        """
+        if hasattr(self._detect, "resembles"):
+            return bool(self._detect.resembles(source))
+        found = [s for s in self.definition.signatures if head.contains(s)]
+        specific = [s for s in found if not s.strip(b'"').islower() or not s.strip(b'"').isalpha()]
+        return len(specific) > 1 or any(len(s) >= _SPECIFIC_SIGNATURE for s in specific)
+
     def read(self, source: Source, draft: Draft) -> None:
         """Read the conversation into the draft, in source order."""
         self._reader.read(source, draft)
+        if self.definition.is_experimental:
+            draft.note_omission(
+                "experimental-reader",
+                "whole source",
+                "this reader was never checked on a real file; compare the export with its source",
+            )
 
     def list_conversations(self, source: Source) -> list[Found]:
         """Return what the input holds, if the format can hold several conversations; else nothing."""
@@ -149,6 +186,8 @@ def detect_format(source: Source) -> str:
     claims = [name for name in _candidates(source) if READERS[name].sniff(source)]
     if _EXPORT in claims:
         return _EXPORT
+    specific = [name for name in claims if not READERS[name].definition.is_general]
+    claims = specific or claims
     if len(claims) == 1:
         return claims[0]
     if claims:
@@ -163,6 +202,18 @@ def detect_format(source: Source) -> str:
         # than "unrecognized".
         for _ in islice(source.records(), SAMPLE_RECORDS):
             pass
+        if source.first_fault is not None:
+            raise source.first_fault
+    near_misses = _find_near_misses(source)
+    if 0 < len(near_misses) <= _MAX_NEAR_MISSES:
+        titles = " or ".join(READERS[name].definition.title for name in near_misses)
+        raise InputError(
+            f"unrecognized format: it looks like {titles}, of a version that is not known",
+            where=source.name,
+            help=f"update open-token, or try --from {near_misses[0]} and compare the export with "
+            "its source",
+            code="input.unknown",
+        )
     raise InputError(
         f"unrecognized format (tried {len(READERS)} formats)",
         where=source.name,
@@ -224,23 +275,18 @@ def _candidates(source: Source) -> list[str]:
         return [
             name for name, reader in READERS.items() if source.shape in reader.definition.containers
         ]
-    head = source.head
-    quoted_words = set(head.split(b'"')[1:-1])
+    head = Head(source.head)
     candidates = []
     for name, reader in READERS.items():
         signatures = reader.definition.signatures
-        if not signatures or any(_occurs(s, head, quoted_words) for s in signatures):
+        if not signatures or any(map(head.contains, signatures)):
             candidates.append(name)
     return candidates
 
 
-def _occurs(signature: bytes, head: bytes, quoted_words: set[bytes]) -> bool:
-    """Return whether a signature is in the head of an input.
-
-    Most signatures are a word in quotes. Splitting the head at its quotes once and looking words up
-    in that set is faster than searching the head for each of them.
-    """
-    word = signature[1:-1]
-    if signature == b'"%b"' % word and b'"' not in word:
-        return word in quoted_words
-    return signature in head
+def _find_near_misses(source: Source) -> list[str]:
+    """Return the formats that an input looks like though no reader knows it."""
+    if _is_container(source):
+        return []
+    head = Head(source.head)
+    return [name for name in _candidates(source) if READERS[name].resembles(source, head)]

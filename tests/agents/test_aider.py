@@ -8,9 +8,11 @@ import pytest
 
 from open_token.agents.aider.session import Speaker, split_blocks
 from open_token.builder.draft import Draft
+from open_token.library.discovery import Discovery
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
+from readers.provider_readers import tokens
 
 READER = READERS["aider"]
 
@@ -90,9 +92,20 @@ class TestSessions:
         ]
         assert [(item.title, item.started_at) for item in found] == [
             (None, None),
-            ("one", None),
-            (None, None),
+            ("one", "2026-02-01T08:15:00"),
+            ("/two", "2026-02-01T08:15:00"),
         ]
+
+    def test_a_session_has_its_own_time_and_a_command_may_be_its_title(
+        self, tmp_path: Path
+    ) -> None:
+        old = "# aider chat started at 2024-05-03 10:00:00\n\n#### /add old.py  \n"
+        new = "# aider chat started at 2026-02-01 08:15:00\n\n#### rename the parser  \n"
+        path = tmp_path / ".aider.chat.history.md"
+        path.write_text(new + old)  # copied together: the file is newer than both
+        found = Discovery({}, tmp_path).sessions()
+        assert [session.title for session in found] == ["rename the parser", "/add old.py"]
+        assert found[0].modified > found[1].modified > 1.7e9
 
     def test_the_directory_is_that_of_the_history(self, tmp_path: Path) -> None:
         for name, folder in ((".aider.chat.history.md", str(tmp_path)), ("copy.md", None)):
@@ -154,8 +167,9 @@ class TestEvents:
     )
     def test_only_exact_counts_are_used(self, line: str, usage: Any) -> None:
         _, events = told(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
+        expected = tokens(**usage) if usage else None
         assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [
-            usage
+            expected
         ]
 
     @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from open_token.builder.draft import Draft
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.hostile import mangled
-from readers.told import brief, reading
+from readers.odd_values import iter_mangled
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["amp"]
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "amp"
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def thread(*messages: Any, **more: Any) -> dict[str, Any]:
@@ -90,20 +90,15 @@ class TestUsage:
             "cacheReadInputTokens": 3,
             "cacheCreationInputTokens": 4,
         }
-        made = {
-            "input_tokens": 8,
-            "output_tokens": 2,
-            "cache_read_tokens": 3,
-            "cache_write_tokens": 4,
-        }
+        made = tokens(input_tokens=8, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4)
         assert self.spent(parts) == self.spent({**parts, "totalInputTokens": 8}) == [made]
 
     def test_the_ledger_gives_usage_where_messages_do_not(self) -> None:
         event = {"toMessageId": 4, "model": "gpt-5", "tokens": {"input": 5, "output": 6}}
         ledger: Any = {"events": [event, None, {"toMessageId": []}]}
-        assert self.spent(None, usageLedger=ledger) == [{"input_tokens": 5, "output_tokens": 6}]
+        assert self.spent(None, usageLedger=ledger) == [tokens(input_tokens=5, output_tokens=6)]
         own = {"inputTokens": 1, "outputTokens": 1}
-        assert self.spent(own, usageLedger=ledger) == [{"input_tokens": 1, "output_tokens": 1}]
+        assert self.spent(own, usageLedger=ledger) == [tokens(input_tokens=1, output_tokens=1)]
 
 
 class TestSubagents:
@@ -129,7 +124,7 @@ class TestSubagents:
     def test_left_out(self) -> None:
         record, events = read(thread(*self.messages()), subagents="none")
         assert [event["type"] for event in events] == ["tool_use", "tool_result", "message"]
-        assert [note.code for note in record.notes] == ["subagent"]
+        assert [note.code for note in record.notes] == ["subagent", "experimental-reader"]
 
 
 def test_text_around_results_keeps_its_order() -> None:
@@ -139,12 +134,12 @@ def test_text_around_results_keeps_its_order() -> None:
     ]
     blocks.append({"type": "text", "text": "after"})
     _, events = read(thread(called("t"), {"role": "user", "content": blocks}))
-    assert brief(events)[1:] == [("user", "before"), ("tool", "r"), ("user", "after")]
+    assert summarize_events(events)[1:] == [("user", "before"), ("tool", "r"), ("user", "after")]
 
 
 def test_content_may_be_a_string() -> None:
     _, events = read(thread({"role": "user", "content": "hi"}))
-    assert brief(events) == [("user", "hi")]
+    assert summarize_events(events) == [("user", "hi")]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +183,7 @@ def test_peek_gives_the_directory(uri: Any, folder: str | None) -> None:
 @pytest.mark.parametrize("case", ["basic", "info", "runs", "subagent"])
 def test_odd_values_do_not_fail(case: str) -> None:
     value = json.loads((GOLDEN / case / "input.json").read_text())
-    for odd in mangled(value):
+    for odd in iter_mangled(value):
         draft = Draft()
         READER.read(Source("x", data=json.dumps(odd).encode()), draft)
         events: list[Event] = list(draft.finish(lambda: "0" * 64).events)

@@ -18,8 +18,8 @@ from open_token.errors import InputError
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.hostile import mangled
-from readers.told import brief, reading
+from readers.odd_values import iter_mangled
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["cline"]
 
@@ -29,7 +29,7 @@ ENV = {
     "type": "text",
     "text": "<environment_details>\n# Current Mode\nACT MODE\n</environment_details>",
 }
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def text(words: str) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class TestTexts:
     def test_calls_as_text_stay_text(self) -> None:
         xml = "<read_file>\n<path>a</path>\n</read_file>"
         _, events = read([FIRST, {"role": "assistant", "content": [text(xml)]}])
-        assert brief(events)[-1] == ("assistant", xml)
+        assert summarize_events(events)[-1] == ("assistant", xml)
 
 
 class TestUsage:
@@ -222,7 +222,7 @@ class TestUsage:
     def test_prompt_tokens_exclude_cached_tokens(self) -> None:
         metrics = {"tokens": {"prompt": 10, "completion": 5, "cached": 90}}
         message = {"role": "assistant", "content": [text("x")], "metrics": metrics}
-        assert self.spent(message) == [{"input_tokens": 100, "output_tokens": 5}]
+        assert self.spent(message) == [tokens(input_tokens=100, output_tokens=5)]
         assert self.spent(message | {"metrics": {"tokens": None}}) == []
 
 
@@ -332,7 +332,7 @@ def test_peek() -> None:
 @pytest.mark.parametrize("case", ["basic", "results", "older_builds", "forks"])
 def test_odd_values_do_not_fail(case: str) -> None:
     [path] = (GOLDEN / case / "input").glob("*/api_conversation_history.json")
-    for odd in mangled(json.loads(path.read_text())):
+    for odd in iter_mangled(json.loads(path.read_text())):
         draft = Draft()
         READER.read(Source("x", data=json.dumps(odd).encode()), draft)
         list(draft.finish(lambda: "0" * 64).events)
@@ -342,7 +342,9 @@ def test_odd_values_of_the_panel(tmp_path: Path) -> None:
     folder = GOLDEN / "basic" / "input" / TASK
     api = tmp_path / "api_conversation_history.json"
     api.write_bytes((folder / api.name).read_bytes())
-    for number, odd in enumerate(mangled(json.loads((folder / "ui_messages.json").read_text()))):
+    for number, odd in enumerate(
+        iter_mangled(json.loads((folder / "ui_messages.json").read_text()))
+    ):
         data = json.dumps(odd).encode()
         sources = [Source("x", data=data)]
         if number % 10 == 0:
@@ -352,3 +354,25 @@ def test_odd_values_of_the_panel(tmp_path: Path) -> None:
             draft = Draft()
             READER.read(source, draft)
             list(draft.finish(lambda: "0" * 64).events)
+
+
+def test_what_broke_off_is_reported_once(tmp_path: Path) -> None:
+    """Cline often stores what it got of a response; then the panel only repeats it."""
+    kept = {
+        "role": "assistant",
+        "content": [text("Half a sentence"), text("[Response interrupted]")],
+    }
+    request = json.dumps({"cancelReason": "user_cancelled", "tokensIn": 3, "tokensOut": 1})
+    shown = [
+        {"ts": 1, "type": "say", "say": "api_req_started", "text": request},
+        {"ts": 2, "type": "say", "say": "text", "text": "Half a sentence", "partial": True},
+    ]
+    for item in shown:
+        item["conversationHistoryIndex"] = -1
+    (tmp_path / "api_conversation_history.json").write_text(json.dumps([FIRST, kept]))
+    (tmp_path / "ui_messages.json").write_text(json.dumps(shown))
+    draft = Draft()
+    READER.read(Source.of(tmp_path / "api_conversation_history.json"), draft)
+    events = list(draft.finish(lambda: "0" * 64).events)
+    texts = [item["content"].get("text") for item in events if item.get("role") == "assistant"]
+    assert len([value for value in texts if value and "Half a sentence" in value]) == 1

@@ -13,8 +13,8 @@ from open_token.library.discovery import Discovery
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.hostile import mangled
-from readers.told import brief
+from readers.odd_values import iter_mangled
+from readers.provider_readers import summarize_events
 
 READER = READERS["cline"]
 
@@ -35,7 +35,9 @@ def test_no_other_reader_claims_it() -> None:
 
 
 def test_a_session_by_its_folder() -> None:
-    assert brief(told(Source.of_folder(FOLDER))) == brief(told(Source.of(MAIN)))
+    assert summarize_events(told(Source.of_folder(FOLDER))) == summarize_events(
+        told(Source.of(MAIN))
+    )
 
 
 def test_references_and_omission() -> None:
@@ -56,7 +58,9 @@ def test_a_damaged_file_of_a_subagent(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / NAME)
     (tmp_path / NAME / "mate__Xy12Zz.messages.json").write_text("{")
     (tmp_path / NAME / f"{NAME}.json").unlink()
-    assert ("user", "Walk the fence.") not in brief(told(Source.of(tmp_path / NAME / MAIN.name)))
+    assert ("user", "Walk the fence.") not in summarize_events(
+        told(Source.of(tmp_path / NAME / MAIN.name))
+    )
 
 
 def test_peek_gives_directory_and_title(tmp_path: Path) -> None:
@@ -72,7 +76,7 @@ def test_peek_gives_directory_and_title(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [MAIN.name, "mate__Xy12Zz.messages.json"])
 def test_odd_values_do_not_fail(name: str) -> None:
-    for odd in mangled(json.loads((FOLDER / name).read_text())):
+    for odd in iter_mangled(json.loads((FOLDER / name).read_text())):
         source = Source("x", data=json.dumps(odd).encode())
         if READER.sniff(source):
             told(source)
@@ -80,7 +84,7 @@ def test_odd_values_do_not_fail(name: str) -> None:
 
 def test_an_odd_manifest_does_not_fail(tmp_path: Path) -> None:
     shutil.copyfile(MAIN, tmp_path / MAIN.name)
-    for odd in mangled(json.loads((FOLDER / f"{NAME}.json").read_text())):
+    for odd in iter_mangled(json.loads((FOLDER / f"{NAME}.json").read_text())):
         (tmp_path / f"{NAME}.json").write_text(json.dumps(odd))
         told(Source.of(tmp_path / MAIN.name))
         READER.peek([odd])

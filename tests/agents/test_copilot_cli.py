@@ -11,8 +11,8 @@ from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.hostile import mangled
-from readers.told import reading
+from readers.odd_values import iter_mangled
+from readers.provider_readers import build_read_function
 
 READER = READERS["copilot_cli"]
 
@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "copilot_cli"
 CASES = [
     "arguments_twice", "asides", "autopilot", "basic", "results", "resumed", "sent_text", "subagent", "user_tools"
 ]  # fmt: skip
-read_bytes = reading(READER)
+read_bytes = build_read_function(READER)
 
 
 def event(kind: str, data: Any = None, **more: Any) -> dict[str, Any]:
@@ -359,7 +359,7 @@ def test_a_look_at_the_ends() -> None:
 def test_no_odd_value_is_an_accident(case: str) -> None:
     events = [json.loads(line) for line in (GOLDEN / case / "input.jsonl").read_text().splitlines()]
     for number, item in enumerate(events):
-        for odd in mangled(item) if number else ():
+        for odd in iter_mangled(item) if number else ():
             draft = Draft()
             READER.read(
                 Source("x", data=lines(*events[:number], odd, *events[number + 1 :])), draft

@@ -12,6 +12,7 @@ import pytest
 from open_token.agents.cursor.cli_store import parse_message_list
 from open_token.agents.cursor.conversation import UNLISTED_BRANCH, split_prompt
 from open_token.agents.cursor.detect import CHATS_KEY, COMPOSERS_KEY
+from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
@@ -21,11 +22,11 @@ from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["cursor"]
 
-read = reading(READER)
+read = build_read_function(READER)
 ID = "5d1f7b3e-9a2c-4e8f-b1d0-3c4a5b6c7d8e"
 STORE = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); CREATE TABLE blobs (id TEXT PRIMARY KEY, data BLOB);"
 STATE = "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB); CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB);"
@@ -84,7 +85,7 @@ class TestTranscript:
         record, events = talk(
             line("user", text("<user_query>\nhi\n</user_query>")), line("assistant", text("hello"))
         )
-        assert brief(events) == [("user", "hi"), ("assistant", "hello")]
+        assert summarize_events(events) == [("user", "hi"), ("assistant", "hello")]
         assert record.conversation == {
             "id": "conv_00000000_00000000",
             "internal_availability": "unavailable",
@@ -139,7 +140,7 @@ class TestTranscript:
         data = lines(line("user", text("hi"))) + b'{"role":"assistant","mess'
         source = Source("x", data=data)
         _, events = told(READER, source)
-        assert (brief(events), source.half_line) == ([("user", "hi")], 2)
+        assert (summarize_events(events), source.half_line) == ([("user", "hi")], 2)
 
 
 class TestSubagentFiles:
@@ -189,7 +190,7 @@ class TestSubagentFiles:
             READER, self.write(tmp_path, ("a", "look"), ("b", "listen")), subagents=option
         )
         assert len(notes_of(events, "subagent")) == spans
-        assert ("assistant", "done a") not in brief(events)
+        assert ("assistant", "done a") not in summarize_events(events)
         assert codes(record).get("subagent", 0) == 2 - spans
 
     def test_a_subagent_file_alone_has_an_agent_as_user(self, tmp_path: Path) -> None:
@@ -241,7 +242,8 @@ class TestStore:
         assert detect_format(source) == "cursor"
         record, events = told(READER, source)
         assert [
-            (*pair, item["visibility"]) for pair, item in zip(brief(events), events, strict=True)
+            (*pair, item["visibility"])
+            for pair, item in zip(summarize_events(events), events, strict=True)
         ] == [
             ("system", "be kind", "internal"),
             ("user", "<user_info>x</user_info>", "internal"),
@@ -270,7 +272,7 @@ class TestStore:
                 {"role": "tool", "content": [result], "providerOptions": failed},
             ),
         )
-        assert brief(events)[1:] == [
+        assert summarize_events(events)[1:] == [
             ("tool", "x"),
             ("annotation", {"kind": "result_facts", "is_error": True}),
         ]
@@ -279,7 +281,7 @@ class TestStore:
         record, events = told(
             READER, store(tmp_path, {"role": "user", "content": "hi"}, root=b"\x07\xff")
         )
-        assert (brief(events), codes(record)) == ([("user", "hi")], {"no-root": 1})
+        assert (summarize_events(events), codes(record)) == ([("user", "hi")], {"no-root": 1})
 
     def test_missing_and_unlisted_messages(self, tmp_path: Path) -> None:
         kept = {"role": "user", "content": "kept"}
@@ -288,7 +290,7 @@ class TestStore:
         record, events = told(
             READER, store(tmp_path, kept, {"role": "user", "content": "old"}, b"{broken", root=root)
         )
-        assert brief(events) == [("user", "kept")]
+        assert summarize_events(events) == [("user", "kept")]
         assert codes(record) == {"missing-blob": 1, "unlisted-message": 1}
 
     def test_unlisted_messages_are_an_abandoned_branch(self, tmp_path: Path) -> None:
@@ -296,7 +298,7 @@ class TestStore:
         root = b"\x0a\x20" + hashlib.sha256(json.dumps(kept).encode()).digest()
         source = store(tmp_path, kept, {"role": "user", "content": "old"}, root=root)
         record, events = told(READER, source, branches="all")
-        assert brief(events) == [
+        assert summarize_events(events) == [
             ("user", "kept"),
             ("span_start", UNLISTED_BRANCH),
             ("user", "old"),
@@ -349,7 +351,7 @@ class TestState:
         }
         source = state(tmp_path, rows)
         record, events = told(READER, source, branches="all")
-        assert brief(events) == [
+        assert summarize_events(events) == [
             ("user", "hi"),
             ("span_start", UNLISTED_BRANCH),
             ("user", "old"),
@@ -357,7 +359,10 @@ class TestState:
         ]
         assert codes(record) == {}
         record, events = told(READER, source)
-        assert (brief(events), codes(record)) == ([("user", "hi")], {"unlisted-message": 1})
+        assert (summarize_events(events), codes(record)) == (
+            [("user", "hi")],
+            {"unlisted-message": 1},
+        )
 
     def test_bubbles_are_in_the_order_of_the_composer(self, tmp_path: Path) -> None:
         rows = composer(
@@ -375,7 +380,7 @@ class TestState:
         source = state(tmp_path, rows)
         assert detect_format(source) == "cursor"
         record, events = told(READER, source)
-        assert brief(events) == [
+        assert summarize_events(events) == [
             ("user", "hi"),
             ("assistant_thought", "hm"),
             ("assistant", "hello"),
@@ -385,7 +390,7 @@ class TestState:
             "2026-01-01T00:00:01Z",
             None,
         ]
-        assert events[-1]["usage"] == {"input_tokens": 5}
+        assert events[-1]["usage"] == tokens(input_tokens=5)
         assert [who.get("model") for who in record.participants if who["kind"] == "model"] == [
             "gpt-5"
         ]
@@ -404,7 +409,7 @@ class TestState:
             ("c1", 1),
             ("c2", 1),
         ]
-        assert brief(told(READER, source, "c2")[1]) == [("user", "b")]
+        assert summarize_events(told(READER, source, "c2")[1]) == [("user", "b")]
         assert READER.find_owner(source, "cursorDiskKV", {"key": "bubbleId:c2:b0"}) == "c2"
         assert READER.find_owner(source, "cursorDiskKV", {"key": "checkpointId:c1:x"}) == "c1"
         for table, row in (
@@ -418,7 +423,7 @@ class TestState:
         bubbles = [{"type": 1, "text": "a"}, {"type": 2, "text": "b"}]
         value: Any = bubbles if form == "conversation" else dict(enumerate(bubbles))
         _, events = told(READER, state(tmp_path, {"composerData:c": {form: value}}))
-        assert brief(events) == [("user", "a"), ("assistant", "b")]
+        assert summarize_events(events) == [("user", "a"), ("assistant", "b")]
 
     @pytest.mark.parametrize(
         ("tool", "output"),
@@ -439,7 +444,7 @@ class TestState:
         }
         _, events = told(READER, state(tmp_path, composer(bubble)))
         assert events[0]["content"]["data"]["arguments"] == {"x": 1}
-        assert ("tool", output) in brief(events)
+        assert ("tool", output) in summarize_events(events)
 
     def test_code_that_is_not_in_the_text_is_included(self, tmp_path: Path) -> None:
         bubble = {
@@ -448,7 +453,7 @@ class TestState:
             "codeBlocks": [{"content": "a"}, {"content": "b", "languageId": "py"}],
         }
         _, events = told(READER, state(tmp_path, composer(bubble)))
-        assert brief(events)[1:] == [
+        assert summarize_events(events)[1:] == [
             ("assistant", [{"type": "code", "text": "b", "languageId": "py"}])
         ]
 
@@ -665,3 +670,45 @@ class TestChatsBeforeComposers:
     )
     def test_odd_rows_have_no_chats(self, tmp_path: Path, value: Any) -> None:
         assert READER.list_conversations(self.workspace(tmp_path, (CHATS_KEY, value))) == []
+
+
+STREAM_START = {
+    "type": "system",
+    "subtype": "init",
+    "session_id": "s",
+    "permissionMode": "default",
+}
+
+
+class TestStream:
+    """The output of `cursor-agent --output-format stream-json`."""
+
+    @staticmethod
+    def said(text: str, **fields: Any) -> dict[str, Any]:
+        content = [{"type": "text", "text": text}]
+        return {"type": "assistant", "message": {"content": content}, "session_id": "s", **fields}
+
+    def answers(self, *records: Any) -> list[Any]:
+        data = b"".join(json.dumps(record).encode() + b"\n" for record in (STREAM_START, *records))
+        source = Source("stream", data=data)
+        assert detect_format(source) == "cursor"
+        draft = Draft()
+        READER.read(source, draft)
+        events = list(draft.finish(lambda: "0" * 64).events)
+        return [item["content"]["text"] for item in events if item.get("role") == "assistant"]
+
+    def test_an_answer_in_pieces_is_reported_once(self) -> None:
+        assert self.answers(self.said("ha"), self.said("ha")) == ["haha"]
+        twice = [self.said("ha", timestamp_ms=1), self.said("ha", timestamp_ms=2)]
+        assert self.answers(*twice, self.said("haha")) == ["haha"]
+        pieces = [self.said("one ", timestamp_ms=1), self.said("two", timestamp_ms=2)]
+        assert self.answers(*pieces) == ["one two"]
+        assert self.answers(*pieces, self.said("one two")) == ["one two"]
+        end = {"type": "result", "result": "one two", "session_id": "s"}
+        assert self.answers(*pieces, self.said("one two"), end) == ["one two"]
+
+    def test_a_stream_of_claude_code_is_not_claimed(self) -> None:
+        init = {**STREAM_START, "uuid": "u", "tools": [], "mcp_servers": []}
+        message = {"type": "assistant", "message": {"role": "assistant", "content": []}}
+        data = b"".join(json.dumps(record).encode() + b"\n" for record in (init, message))
+        assert not READER.sniff(Source("stream", data=data))

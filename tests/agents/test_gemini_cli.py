@@ -1,5 +1,6 @@
 """Gemini CLI: documents and lines, rewritten messages, rewinds, snapshots, subagents."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from open_token.registry import READERS, detect_format, load_reader
 from open_token.sources.source import Source
+from readers.provider_readers import build_read_function, summarize_events, tokens
 from readers.session_files import (
     assert_paired,
     assert_takes_odd_shapes,
@@ -17,7 +19,6 @@ from readers.session_files import (
     read_file,
     talk,
 )
-from readers.told import brief, reading
 
 READER = READERS["gemini_cli"]
 
@@ -28,7 +29,7 @@ HEADER = {
     "kind": "main",
 }
 TS = "2026-04-02T09:00:01.000Z"
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def user(name: str, content: Any, **more: Any) -> dict[str, Any]:
@@ -155,13 +156,13 @@ class TestRewrittenMessages:
         assert [words for _, _, words in talk(events)] == ["2", "2", "x", "y"]
 
     def test_usage_is_counted_once(self) -> None:
-        tokens = {"input": 10, "output": 2, "cached": 4, "thoughts": 3, "tool": 1, "total": 16}
-        first = model("m", "", tokens=tokens)
+        counts = {"input": 10, "output": 2, "cached": 4, "thoughts": 3, "tool": 1, "total": 16}
+        first = model("m", "", tokens=counts)
         _, events = read(
             lines(HEADER, first, {**first, "toolCalls": [call("c", "x"), call("d", "y")]})
         )
         assert [event["usage"] for event in events if "usage" in event] == [
-            {"input_tokens": 11, "output_tokens": 5, "reasoning_tokens": 3, "cache_read_tokens": 4}
+            tokens(input_tokens=11, output_tokens=5, reasoning_tokens=3, cache_read_tokens=4)
         ]
 
     def test_a_message_of_thoughts_alone_carries_its_usage_there(self) -> None:
@@ -276,7 +277,7 @@ class TestCalls:
     def test_a_call_without_an_id(self) -> None:
         made = {"name": "glob", "args": None, "result": "plain", "status": "success"}
         _, events = read(lines(HEADER, model("m", "", made, made)))
-        assert brief(events)[1:] == [
+        assert summarize_events(events)[1:] == [
             ("assistant", {"tool_name": "glob", "arguments": {}}),
             ("assistant", {"tool_name": "glob", "arguments": {}}),
             ("tool", "plain"),
@@ -480,3 +481,19 @@ def test_real_files(corpus: Path) -> None:
 
 def _is_no_label(text: str) -> bool:
     return not text.startswith(("Index: ", "## ", "> "))
+
+
+@pytest.mark.parametrize(
+    ("record", "is_claimed"),
+    [
+        ({"type": "init", "timestamp": "t", "session_id": "s", "model": "m"}, True),
+        ({"type": "tool_use", "timestamp": "t", "tool_name": "x", "tool_id": "i"}, True),
+        ({"type": "init", "session_id": "s", "model": "m"}, False),
+        ({"type": "system", "subtype": "init", "session_id": "s", "model": "m"}, False),
+        ({"type": "tool_use", "id": "i", "name": "x", "timestamp": "t"}, False),
+        ({"type": "message", "timestamp": "t", "role": "user", "content": "x"}, False),
+    ],
+)
+def test_a_stream_is_reported_apart(record: dict[str, Any], is_claimed: bool) -> None:
+    data = json.dumps(record).encode() + b"\n"
+    assert READER.sniff(Source("stream", data=data * 2)) is is_claimed

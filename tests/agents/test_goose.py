@@ -18,11 +18,11 @@ from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["goose"]
 
-read = reading(READER)
+read = build_read_function(READER)
 T = 1_767_225_600
 TIME = "2026-01-01T00:00:00Z"
 OLD_SCHEMA = """
@@ -87,7 +87,7 @@ class TestForms:
         assert record.conversation["title"] == "A talk"
         assert record.conversation["started_at"] == "2026-01-01T00:00:00.5Z"
         assert notes_of(events, "context") == [{"kind": "context", "cwd": "/srv"}]
-        assert brief(events)[1:] == [("user", "hi")]
+        assert summarize_events(events)[1:] == [("user", "hi")]
         assert events[1]["ts"] == TIME
 
     def test_lines_with_a_header(self, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ class TestForms:
         assert detect_format(source) == "goose"
         record, events = told(READER, source)
         assert (record.conversation["id"], record.conversation["title"]) == ("20260101_12", "d")
-        assert brief(events)[-1] == ("user", "hi")
+        assert summarize_events(events)[-1] == ("user", "hi")
 
     def test_another_file_name_is_not_an_id(self, tmp_path: Path) -> None:
         path = tmp_path / "my talk.jsonl"
@@ -146,7 +146,7 @@ class TestForms:
         assert detect_format(source) == "goose"
         record, events = told(READER, source)
         assert record.conversation["title"] == "d"
-        assert brief(events)[1:] == [("user", "a"), ("user", "b")]
+        assert summarize_events(events)[1:] == [("user", "a"), ("user", "b")]
 
     def test_a_session_stored_in_a_thread(self, tmp_path: Path) -> None:
         rows = {
@@ -154,7 +154,7 @@ class TestForms:
             "thread_messages": [(1, "s", "user", [text("a")])],
         }
         _, events = told(READER, database(tmp_path, SCHEMA, rows))
-        assert brief(events)[-1] == ("user", "a")
+        assert summarize_events(events)[-1] == ("user", "a")
 
 
 class TestMessages:
@@ -210,7 +210,7 @@ class TestMessages:
         )
         models = [who["model"] for who in record.participants if who["kind"] == "model"]
         assert models == ["claude-sonnet-4-5", "gpt-5.2"]
-        used = {"input_tokens": 9, "output_tokens": 4, "cache_read_tokens": 5}
+        used = tokens(input_tokens=9, output_tokens=4, cache_read_tokens=5)
         assert [item.get("usage") for item in events if item["type"] == "tool_use"] == [used]
         assert notes_of(events, "cost")[0]["cost_usd"] == 0.5
 
@@ -229,7 +229,7 @@ class TestMessages:
     )
     def test_outputs(self, value: Any, output: Any) -> None:
         _, events = talk(message("assistant", ask("t")), message("user", answer(value)))
-        assert ("tool", output) in brief(events)
+        assert ("tool", output) in summarize_events(events)
 
     def test_media_in_outputs(self) -> None:
         blob = {
@@ -254,7 +254,7 @@ class TestMessages:
         }
         _, events = talk(message("assistant", wrong), message("user", failed))
         assert events[1]["content"]["data"]["error"] == "no such tool"
-        assert brief(events)[2:] == [
+        assert summarize_events(events)[2:] == [
             ("tool", "-32602"),
             ("annotation", {"kind": "result_facts", "is_error": True}),
         ]
@@ -285,7 +285,7 @@ class TestMessages:
         record, events = talk(
             message("user", text("hi")), recipe={"title": "t", "instructions": "Be kind."}
         )
-        assert brief(events)[1] == ("system", "Be kind.")
+        assert summarize_events(events)[1] == ("system", "Be kind.")
         assert codes(record)["recipe"] == 1
 
     def test_reasoning(self) -> None:
@@ -348,7 +348,7 @@ class TestDelegation:
             READER, database(tmp_path, SCHEMA, self.rows()), "a", subagents=option
         )
         assert len(notes_of(events, "subagent")) == spans
-        assert ("user", "look") not in brief(events)
+        assert ("user", "look") not in summarize_events(events)
         assert codes(record).get("subagent", 0) == 1 - spans
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from open_token.registry import READERS, load_reader
 from open_token.sources.source import Source
+from readers.provider_readers import PNG, build_read_function
 from readers.session_files import (
     assert_paired,
     assert_takes_odd_shapes,
@@ -17,11 +18,10 @@ from readers.session_files import (
     read_file,
     talk,
 )
-from readers.told import PNG, reading
 
 READER = READERS["grok_cli"]
 
-read = reading(READER)
+read = build_read_function(READER)
 SESSION = "0198bbbb-0000-7000-8000-000000000009"
 
 
@@ -259,7 +259,7 @@ class TestCompanionFiles:
         assert [note.place for note in record.notes] == [
             "summary.json",
             "updates.jsonl line 1",
-            "updates.jsonl",
+            "updates.jsonl line 2",
         ]
         assert record.conversation["id"] == SESSION
         assert_paired(events)

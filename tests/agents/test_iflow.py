@@ -7,6 +7,7 @@ import pytest
 
 from open_token.registry import READERS, load_reader
 from open_token.sources.source import Source
+from readers.provider_readers import build_read_function, tokens
 from readers.session_files import (
     assert_paired,
     assert_takes_odd_shapes,
@@ -15,10 +16,9 @@ from readers.session_files import (
     lines,
     talk,
 )
-from readers.told import reading
 
 READER = READERS["iflow"]
-read = reading(READER)
+read = build_read_function(READER)
 TS = "2026-01-20T08:00:00.000Z"
 
 
@@ -152,7 +152,7 @@ class TestSnapshots:
             model("d", "a", text("3")),
         ]
         _, events = read(lines(*rows))
-        assert [event.get("usage") for event in events[1:]] == [spent, None, None]
+        assert [event.get("usage") for event in events[1:]] == [tokens(**spent), None, None]
 
 
 class TestResults:

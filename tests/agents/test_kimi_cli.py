@@ -7,6 +7,7 @@ import pytest
 
 from open_token.registry import READERS, load_reader
 from open_token.sources.source import Source
+from readers.provider_readers import build_read_function, tokens
 from readers.session_files import (
     assert_paired,
     assert_takes_odd_shapes,
@@ -17,15 +18,14 @@ from readers.session_files import (
     read_file,
     talk,
 )
-from readers.told import reading
 
 READER = READERS["kimi_cli"]
 
-read = reading(READER)
+read = build_read_function(READER)
 HEADER = {"type": "metadata", "protocol_version": "1.4", "created_at": 1785600000000}
 NOW = 1785600001000
 USAGE = {"inputOther": 3, "output": 2, "inputCacheRead": 10, "inputCacheCreation": 1}
-SPENT = {"input_tokens": 14, "output_tokens": 2, "cache_read_tokens": 10, "cache_write_tokens": 1}
+SPENT = tokens(input_tokens=14, output_tokens=2, cache_read_tokens=10, cache_write_tokens=1)
 
 
 def row(kind: str, **more: Any) -> dict[str, Any]:
@@ -342,7 +342,7 @@ class TestSubagents:
         laid_out(folder, **{"wd_x/session_1/state.json": {"title": "T"}})
         return folder / base
 
-    def test_it_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
+    def test_subagent_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
         record, events = read_file(READER, self.lay(tmp_path) / "main" / "wire.jsonl")
         kinds = [event["type"] for event in events]
         assert kinds == [

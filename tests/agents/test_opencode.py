@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from open_token.cli import main
 from open_token.context import Context
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
@@ -17,11 +18,11 @@ from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
 from readers.databases import codes, database, notes_of, told
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["opencode"]
 
-read = reading(READER)
+read = build_read_function(READER)
 SES, KID = "ses_1", "ses_2"
 T = 1_767_225_600_000
 SCHEMA = """
@@ -138,18 +139,22 @@ class TestForms:
         assert source.shape == "glued"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_9"]
         record, events = told(READER, source, SES)
-        assert brief(events) == [("user", "ask"), ("assistant", "early"), ("assistant", "late")]
+        assert summarize_events(events) == [
+            ("user", "ask"),
+            ("assistant", "early"),
+            ("assistant", "late"),
+        ]
         assert record.conversation["id"] == SES
 
     def test_ids_that_do_not_sort_keep_their_order(self) -> None:
         values = [user("z"), text("first", message="z"), user("a"), text("second", message="a")]
         _, events = read("".join(json.dumps(value) + "\n" for value in values).encode())
-        assert brief(events) == [("user", "first"), ("user", "second")]
+        assert summarize_events(events) == [("user", "first"), ("user", "second")]
 
     def test_a_repeated_part_replaces_the_earlier_state(self) -> None:
         values = [user(), text("hal", name="p1"), text("half a word", name="p1")]
         _, events = read("".join(json.dumps(value) + "\n" for value in values).encode())
-        assert brief(events) == [("user", "half a word")]
+        assert summarize_events(events) == [("user", "half a word")]
 
     @pytest.mark.parametrize("below", ["", "storage"])
     def test_a_folder_lists_the_sessions_without_a_parent(self, tmp_path: Path, below: str) -> None:
@@ -158,8 +163,8 @@ class TestForms:
         assert detect_format(source) == "opencode"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_3"]
         _, events = told(READER, source, "ses_3")
-        assert ("user", "other") in brief(events)
-        assert ("user", "go") not in brief(events)
+        assert ("user", "other") in summarize_events(events)
+        assert ("user", "go") not in summarize_events(events)
 
     def test_a_session_file_is_read_with_its_messages(self, tmp_path: Path) -> None:
         source = Source.of(storage(tmp_path))
@@ -167,7 +172,7 @@ class TestForms:
         _, events = told(READER, source)
         spoken = [
             pair
-            for pair in brief(events)
+            for pair in summarize_events(events)
             if pair[0] in ("user", "assistant") and isinstance(pair[1], str)
         ]
         assert spoken == [("user", "go"), ("user", "look"), ("assistant", "nothing")]
@@ -183,7 +188,7 @@ class TestForms:
         write(tmp_path, "session/p/ses_8.json", "{")
         record, events = told(READER, Source.of(own))
         assert codes(record)["broken-file"] == 3
-        assert ("user", "go") in brief(events)
+        assert ("user", "go") in summarize_events(events)
 
     def test_an_id_is_not_used_as_a_pattern(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
@@ -200,7 +205,7 @@ class TestForms:
             "part": part("step-start", "q", "m7"),
         }
         record, events = read((json.dumps(value) + "\n" + json.dumps(step) + "\n").encode())
-        assert brief(events) == [("assistant", "hi")]
+        assert summarize_events(events) == [("assistant", "hi")]
         assert codes(record)["no-message"] == 1
 
     @pytest.mark.parametrize(
@@ -210,6 +215,24 @@ class TestForms:
         value = {"type": "text", "timestamp": T, "sessionID": SES, "part": text("hi", message=name)}
         record, _ = read((json.dumps(value) + "\n").encode())
         assert [note.place for note in record.notes if note.code == "no-message"] == [place]
+
+
+SESSION_RECORD = {
+    "id": "ses_1",
+    "projectID": "p",
+    "directory": "/w",
+    "title": "t",
+    "version": "1",
+    "time": {"created": 1, "updated": 2},
+}
+MESSAGE_RECORD = {"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": 1}}
+PART_RECORD = {
+    "id": "prt_1",
+    "messageID": "msg_1",
+    "sessionID": "ses_1",
+    "type": "text",
+    "text": "hello",
+}
 
 
 class TestDatabase:
@@ -239,7 +262,7 @@ class TestDatabase:
         assert detect_format(source) == "opencode"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_3"]
         record, events = told(READER, source, SES)
-        talk = [pair for pair in brief(events) if pair[0] in ("user", "assistant")]
+        talk = [pair for pair in summarize_events(events) if pair[0] in ("user", "assistant")]
         assert talk == [("user", "ask"), ("assistant", "answer"), ("user", "kid")]
         assert codes(record) == {"no-message": 1, "broken-row": 1}
 
@@ -250,10 +273,8 @@ class TestDatabase:
         assert READER.find_owner(source, "event", {"aggregate_id": KID, "data": ""}) == SES
         others = [item.id for item in READER.list_conversations(source)] + [None]
         assert READER.find_owner(source, "account", {"id": "a", "access_token": "x"}) not in others
-        assert (
-            READER.find_owner(source, "session_share", {"session_id": SES, "secret": "x"})
-            not in others
-        )
+        share = {"session_id": SES, "secret": "x"}
+        assert READER.find_owner(source, "session_share", share) == SES
 
     @pytest.mark.parametrize(("newest", "words"), [(1, "old form"), (99, "new form")])
     def test_the_newer_form_of_a_session_is_read(
@@ -270,7 +291,7 @@ class TestDatabase:
             "session_message": [("m1", SES, "user", 1, newest, {"text": "new form"})],
         }
         record, events = told(READER, database(tmp_path, script, rows))
-        assert ("user", words) in brief(events)
+        assert ("user", words) in summarize_events(events)
         assert codes(record)["second-form"] == 1
 
     def test_sessions_in_a_cycle_are_read_once(self, tmp_path: Path) -> None:
@@ -279,7 +300,7 @@ class TestDatabase:
         source = database(tmp_path, SCHEMA, rows)
         assert [item.id for item in READER.list_conversations(source)] == [SES]
         _, events = told(READER, source)
-        assert [pair[1] for pair in brief(events) if pair[0] == "user"] == ["ask", "kid"]
+        assert [pair[1] for pair in summarize_events(events) if pair[0] == "user"] == ["ask", "kid"]
 
     def test_many_parts_are_read_in_linear_time(self, tmp_path: Path) -> None:
         """No index on the parts: they are still walked once, beside their messages."""
@@ -293,7 +314,7 @@ class TestDatabase:
             ],
         }
         _, events = told(READER, database(tmp_path, SCHEMA, rows))
-        assert [pair[1] for pair in brief(events) if pair[0] == "user"] == [
+        assert [pair[1] for pair in summarize_events(events) if pair[0] == "user"] == [
             str(n) for n in range(count)
         ]
 
@@ -317,7 +338,7 @@ class TestMessages:
     def test_synthetic_text_of_the_model_is_a_client_message(self) -> None:
         _, events = answered(text("stopped", synthetic=True), text("hello"))
         assert notes_of(events, "client_message")[0]["text"] == "stopped"
-        assert brief(events)[-1] == ("assistant", "hello")
+        assert summarize_events(events)[-1] == ("assistant", "hello")
 
     def test_tokens_of_steps_are_counted_once(self) -> None:
         counts = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 3, "write": 4}}
@@ -325,13 +346,13 @@ class TestMessages:
             text("a"), part("step-finish", tokens=counts), text("b"), tokens=counts
         )
         assert [item.get("usage") for item in events if item.get("role") == "assistant"] == [
-            {
-                "input_tokens": 17,
-                "output_tokens": 5,
-                "reasoning_tokens": 2,
-                "cache_read_tokens": 3,
-                "cache_write_tokens": 4,
-            },
+            tokens(
+                input_tokens=17,
+                output_tokens=5,
+                reasoning_tokens=2,
+                cache_read_tokens=3,
+                cache_write_tokens=4,
+            ),
             None,
         ]
 
@@ -354,7 +375,7 @@ class TestMessages:
 
     def test_usage_without_a_message_is_annotated(self) -> None:
         _, events = answered(tokens={"input": 3, "output": 0})
-        assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 0}
+        assert events[-1]["usage"] == tokens(input_tokens=3, output_tokens=0)
         assert notes_of(events, "usage")
 
     @pytest.mark.parametrize("status", ["pending", "running", "streaming", None])
@@ -366,7 +387,7 @@ class TestMessages:
 
     def test_an_empty_output_is_an_output(self) -> None:
         _, events = answered(tool(output=""))
-        assert ("tool", "") in brief(events)
+        assert ("tool", "") in summarize_events(events)
 
     def test_a_call_with_a_repeated_id_is_exported(self) -> None:
         open_one = part("tool", callID="c", tool="bash", state={"status": "running", "input": {}})
@@ -377,7 +398,7 @@ class TestMessages:
             if item["type"] == "tool_use"
         ]
         assert calls == ["c", "c"]
-        assert ("tool", "later") in brief(events)
+        assert ("tool", "later") in summarize_events(events)
 
     def test_small_facts_are_included_and_bulk_is_noted(self) -> None:
         metadata = {"exit": 1, "diff": "x" * 999, "truncated": False, "files": [1]}
@@ -419,6 +440,24 @@ class TestMessages:
         assert "s3cret" not in json.dumps([event["content"] for event in events])
         assert codes(record)["share-secret"] == 1
 
+    @pytest.mark.parametrize("level", ["none", "secrets"])
+    def test_the_record_of_a_share_is_restored(self, tmp_path: Path, level: str) -> None:
+        """Its secret is masked like any other; the record itself is never left out."""
+        secret = "-".join(("0b1e7c1a", "9f4e", "4c2d", "8a55", "2f9d1b6f7e31"))
+        share = {"secret": secret, "url": "https://share.test/abc"}
+        records = [SESSION_RECORD, MESSAGE_RECORD, PART_RECORD, share]
+        source = tmp_path / "dump.jsonl"
+        source.write_text("".join(json.dumps(record) + "\n" for record in records))
+        target = tmp_path / "export.json"
+        options = [f"redact={level}", "native=full", "include=include-internal", "internal=full"]
+        assert main(["export", str(source), "-o", str(target), *options]) == 0
+        assert main(["restore", str(target), "-o", str(tmp_path / "back")]) == 0
+        restored = (tmp_path / "back" / "dump.jsonl").read_text().splitlines()
+        assert [json.loads(line) for line in restored[:3]] == records[:3]
+        last = json.loads(restored[3])
+        assert last["url"] == share["url"]
+        assert (last["secret"] == secret) == (level == "none")
+
     def test_settings_are_annotated_when_they_change(self) -> None:
         messages = [
             bundle(user(f"m{n}", agent=agent), text("x"))
@@ -446,7 +485,7 @@ class TestSubagents:
         own = storage(tmp_path)
         _, events = told(READER, Source.of(own), subagents="reference")
         assert notes_of(events, "subagent")[0]["reference"] == KID
-        assert ("assistant", "nothing") not in brief(events)
+        assert ("assistant", "nothing") not in summarize_events(events)
         record, events = told(READER, Source.of(own), subagents="none")
         assert notes_of(events, "subagent") == []
         assert codes(record)["subagent"] == 1
@@ -463,14 +502,14 @@ class TestSubagents:
         write(tmp_path, "part/m2/p2.json", again)
         _, events = told(READER, Source.of(own))
         assert ["reference" in item for item in notes_of(events, "subagent")] == [False, True]
-        assert brief(events).count(("assistant", "nothing")) == 1
+        assert summarize_events(events).count(("assistant", "nothing")) == 1
 
     def test_a_subagent_without_a_call_is_at_the_end(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, "part/m2/p1.json", text("done", message="m2"))
         _, events = told(READER, Source.of(own))
         assert events[-1]["type"] == "span_end"
-        assert ("assistant", "nothing") in brief(events)
+        assert ("assistant", "nothing") in summarize_events(events)
 
     def test_nesting_is_limited(self, tmp_path: Path) -> None:
         names = [f"ses_{n:02}" for n in range(40)]
@@ -497,7 +536,7 @@ class TestReverts:
         _, events = read(
             {"info": info(revert=value), "messages": [first, second, third]}, **options
         )
-        return [pair[1] for pair in brief(events) if pair[0] in ("user", "assistant")]
+        return [pair[1] for pair in summarize_events(events) if pair[0] in ("user", "assistant")]
 
     def test_messages_and_parts(self) -> None:
         assert self.revert({"messageID": "m3"}) == ["kept", "half", "left"]
@@ -603,7 +642,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
             words = [value.get("text"), value.get("url"), value.get("state", {}).get("output")]
             assert all(word in everything for word in words if word)
         _, again = told(READER, Source.of_folder(root))
-        assert brief(again) == brief(events)
+        assert summarize_events(again) == summarize_events(events)
     for path in sorted((corpus / "native_minimal" / "opencode").glob("*import*.json")):
         source = Source.of(path)
         assert detect_format(source) == "opencode"

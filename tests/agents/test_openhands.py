@@ -14,13 +14,13 @@ from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.odd_shapes import bent
-from readers.told import brief, reading
+from readers.odd_shapes import iter_misshapen
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["openhands"]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "openhands"
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def event(kind: str, source: str = "agent", **fields: Any) -> dict[str, Any]:
@@ -73,13 +73,16 @@ class TestReasoning:
         _, events = read(
             lines(action(thought="<think>Hm.\n</think>\n\nI look.", reasoning_content="Hm.\n"))
         )
-        assert brief(events)[:2] == [("assistant_thought", "Hm.\n"), ("assistant", "I look.")]
+        assert summarize_events(events)[:2] == [
+            ("assistant_thought", "Hm.\n"),
+            ("assistant", "I look."),
+        ]
 
     def test_other_text_in_tags_is_reasoning(self) -> None:
         _, events = read(
             lines(action(thought="<think>Ho.</think>I look.", reasoning_content="Hm."))
         )
-        assert brief(events)[:3] == [
+        assert summarize_events(events)[:3] == [
             ("assistant_thought", "Hm."),
             ("assistant_thought", "Ho."),
             ("assistant", "I look."),
@@ -87,7 +90,7 @@ class TestReasoning:
 
     def test_unclosed_tags_are_text(self) -> None:
         _, events = read(lines(action(thought="<think>Hm.")))
-        assert brief(events)[0] == ("assistant", "<think>Hm.")
+        assert summarize_events(events)[0] == ("assistant", "<think>Hm.")
 
     def test_reasoning_details_of_a_router(self) -> None:
         details = [
@@ -95,14 +98,17 @@ class TestReasoning:
             {"type": "reasoning.encrypted", "data": "x"},
         ]
         _, events = read(lines(action(reasoning_details=details)))
-        assert [item[0] for item in brief(events)][:2] == ["assistant_thought", "assistant_thought"]
+        assert [item[0] for item in summarize_events(events)][:2] == [
+            "assistant_thought",
+            "assistant_thought",
+        ]
         assert events[1]["content"]["data"] == {"redacted": True, "encrypted": True}
 
 
 class TestCalls:
     def test_text_repeated_by_parallel_calls_is_exported_once(self) -> None:
         _, events = read(lines(action("c1", "I look."), action("c2", "I look.")))
-        assert [item[0] for item in brief(events)] == [
+        assert [item[0] for item in summarize_events(events)] == [
             "assistant",
             "assistant",
             "assistant",
@@ -127,7 +133,7 @@ class TestCalls:
         words = "I look.\n<function=terminal>\n<parameter=command>ls</parameter>\n</function>"
         said = event("MessageEvent", llm_message={"role": "assistant", "content": text(words)})
         _, events = read(lines(said))
-        assert brief(events) == [("assistant", words)]
+        assert summarize_events(events) == [("assistant", words)]
 
     def test_an_observation_without_a_call_includes_its_command(self) -> None:
         seen = {"content": text("x"), "command": "ls", "kind": "TerminalObservation"}
@@ -150,7 +156,7 @@ class TestCalls:
             _, events = read(
                 lines(action(), event("ObservationEvent", tool_call_id="c1", observation=seen))
             )
-            assert brief(events)[1] == ("tool", output)
+            assert summarize_events(events)[1] == ("tool", output)
 
     def test_an_acp_call_is_exported_once(self) -> None:
         call = {
@@ -162,7 +168,7 @@ class TestCalls:
         begun = event("ACPToolCallEvent", **call, status="in_progress")
         over = event("ACPToolCallEvent", **call, status="failed", raw_output="no")
         _, events = read(lines(begun, over))
-        assert [item[0] for item in brief(events)] == ["assistant", "tool", "annotation"]
+        assert [item[0] for item in summarize_events(events)] == ["assistant", "tool", "annotation"]
         assert events[2]["content"]["data"] == {"kind": "result_facts", "is_error": True}
 
 
@@ -193,7 +199,7 @@ class TestRuns:
 
     def test_a_run_without_events_has_its_task(self) -> None:
         _, events = read(lines(a_run("a", instruction="Try.", error="no runtime")))
-        assert brief(events)[0] == ("user", "Try.")
+        assert summarize_events(events)[0] == ("user", "Try.")
         assert events[1]["content"]["data"] == {"kind": "outcome", "error": "no runtime"}
 
     def test_a_task_that_is_not_in_the_events_comes_first(self) -> None:
@@ -201,7 +207,7 @@ class TestRuns:
             "MessageEvent", "user", llm_message={"role": "user", "content": text("Go on.")}
         )
         _, events = read(lines(a_run("a", said, instruction="Try.")))
-        assert brief(events) == [("user", "Try."), ("user", "Go on.")]
+        assert summarize_events(events) == [("user", "Try."), ("user", "Go on.")]
 
     def test_two_attempts_at_one_task_are_two_conversations(self) -> None:
         source = Source(
@@ -222,8 +228,11 @@ class TestLayouts:
                 "MessageEvent", "user", llm_message={"role": "user", "content": text(str(number))}
             )
             (tmp_path / "events" / f"event-{number:05d}-x.json").write_text(json.dumps(said))
-        assert [item[1] for item in brief(told(tmp_path)[1])] == ["99999", "100000"]
-        assert [item[1] for item in brief(told(tmp_path / "events")[1])] == ["99999", "100000"]
+        assert [item[1] for item in summarize_events(told(tmp_path)[1])] == ["99999", "100000"]
+        assert [item[1] for item in summarize_events(told(tmp_path / "events")[1])] == [
+            "99999",
+            "100000",
+        ]
 
     def test_the_last_event_may_be_incomplete(self, tmp_path: Path) -> None:
         said = event("MessageEvent", "user", llm_message={"role": "user", "content": text("hi")})
@@ -243,13 +252,13 @@ class TestLayouts:
         for number, words in ((2, "two"), (10, "ten")):
             said = {"id": number, "source": "user", "action": "message", "args": {"content": words}}
             (tmp_path / "events" / f"{number}.json").write_text(json.dumps(said))
-        assert [item[1] for item in brief(told(tmp_path)[1])] == ["two", "ten"]
+        assert [item[1] for item in summarize_events(told(tmp_path)[1])] == ["two", "ten"]
 
     def test_a_list_of_events(self) -> None:
         _, events = read(
             [event("MessageEvent", "user", llm_message={"role": "user", "content": text("hi")})]
         )
-        assert brief(events) == [("user", "hi")]
+        assert summarize_events(events) == [("user", "hi")]
 
     def test_other_folders_are_not_claimed(self, tmp_path: Path) -> None:
         (tmp_path / "events").mkdir()
@@ -280,7 +289,7 @@ class TestBranches:
         assert events
         return [
             item[1]
-            for item in brief(list(draft.finish(lambda: "0" * 64).events))
+            for item in summarize_events(list(draft.finish(lambda: "0" * 64).events))
             if item[0] == "user"
         ]
 
@@ -302,6 +311,29 @@ class TestUsage:
         _, events = told(GOLDEN / "folder" / "input")
         spent = [item["usage"]["input_tokens"] for item in events if "usage" in item]
         assert spent == [1000, 1200, 300]
+
+
+def test_results_as_text_are_never_the_words_of_a_person() -> None:
+    log = {
+        "messages": [
+            {"role": "user", "content": "count"},
+            {"role": "assistant", "content": "<function=terminal></function>"},
+            {"role": "user", "content": "EXECUTION RESULT of [terminal]:\n12"},
+            {"role": "user", "content": text("EXECUTION RESULT of [finish]:\ndone")},
+        ],
+        "response": {"choices": [{"message": {"role": "assistant", "content": "12"}}]},
+        "timestamp": 1,
+        "latency_sec": 1,
+    }
+    record, events = read(log)
+    people = {item["actor_id"] for item in record.participants if item["kind"] == "human"}
+    said = [item["content"] for item in events if item["actor_id"] in people]
+    assert [content["text"] for content in said] == ["count"]
+    outputs = [item for item in events if item["type"] == "tool_result"]
+    assert [item["content"]["text"].partition(":")[0] for item in outputs] == [
+        "EXECUTION RESULT of [terminal]",
+        "EXECUTION RESULT of [finish]",
+    ]
 
 
 def test_no_other_reader_claims_these(tmp_path: Path) -> None:
@@ -329,7 +361,7 @@ def test_similar_documents_are_not_claimed(value: Any) -> None:
 @pytest.mark.parametrize("case", ["version_0", "state_alone", "version_0_subagents_referred"])
 def test_odd_values_do_not_fail(case: str) -> None:
     document = json.loads((GOLDEN / case / "input.json").read_text())
-    for value in bent(document):
+    for value in iter_misshapen(document):
         source = Source("x", data=json.dumps(value).encode())
         if READER.sniff(source):
             READER.read(source, Draft(branches="all"))
@@ -339,7 +371,7 @@ def test_odd_values_in_a_stream_do_not_fail() -> None:
     stream = [
         json.loads(line) for line in (GOLDEN / "events" / "input.jsonl").read_text().splitlines()
     ]
-    for value in bent(stream, rounds=2):
+    for value in iter_misshapen(stream):
         source = Source("x", data=lines(*value))
         with contextlib.suppress(
             InputError

@@ -7,6 +7,7 @@ import pytest
 
 from open_token.registry import READERS, load_reader
 from open_token.sources.source import Source
+from readers.provider_readers import build_read_function, tokens
 from readers.session_files import (
     assert_paired,
     assert_takes_odd_shapes,
@@ -17,11 +18,10 @@ from readers.session_files import (
     read_file,
     talk,
 )
-from readers.told import reading
 
 READER = READERS["qwen_code"]
 
-read = reading(READER)
+read = build_read_function(READER)
 TS = "2026-08-03T10:00:00.000Z"
 
 
@@ -173,7 +173,7 @@ class TestAnswers:
             "assistant",
         ]
         assert [event["usage"] for event in events if "usage" in event] == [
-            {"input_tokens": 5, "output_tokens": 9, "reasoning_tokens": 2}
+            tokens(input_tokens=5, output_tokens=9, reasoning_tokens=2)
         ]
 
     def test_the_total_shows_whether_output_includes_thoughts(self) -> None:
@@ -210,7 +210,7 @@ class TestAnswers:
                 row("a", None, "assistant", {"text": "hm", "thought": True}, usageMetadata=counts)
             )
         )
-        assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 1}
+        assert events[-1]["usage"] == tokens(input_tokens=3, output_tokens=1)
 
 
 class TestResults:
@@ -374,7 +374,7 @@ class TestSubagents:
             files["subagents/q-1/agent-x1.meta.json"] = meta
         return laid_out(folder, **files) / "chats" / "q-1.jsonl"
 
-    def test_it_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
+    def test_subagent_is_inserted_before_the_result_of_its_call(self, tmp_path: Path) -> None:
         path = self.lay(
             tmp_path, toolUseId="c", agentType="explore", description="Look around", model="m2"
         )

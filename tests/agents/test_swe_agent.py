@@ -12,13 +12,13 @@ from open_token.errors import InputError
 from open_token.jsontools.walk import iter_strings
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.odd_shapes import bent
-from readers.told import brief, reading
+from readers.odd_shapes import iter_misshapen
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["swe_agent"]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "swe_agent"
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def said(role: str, content: Any, **fields: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class TestHistory:
                 ]
             )
         )
-        assert brief(events) == [
+        assert summarize_events(events) == [
             ("user", "Do it."),
             ("assistant", "ls"),
             ("assistant", {"tool_name": "bash", "arguments": {"command": "ls"}}),
@@ -83,12 +83,12 @@ class TestHistory:
         _, events = read(
             run([said("user", "Do it."), answer], [step("submit", "+patch", "submit")])
         )
-        assert brief(events)[-1] == ("tool", "+patch")
+        assert summarize_events(events)[-1] == ("tool", "+patch")
 
     def test_a_step_that_is_not_in_the_history_keeps_its_position(self) -> None:
         steps = [step("", "", "Hm."), step("ls", "a.txt", "ls")]
         _, events = read(run([said("user", "Do it."), said("assistant", "ls", action="ls")], steps))
-        assert [item[1] for item in brief(events)][:3] == ["Do it.", "Hm.", "ls"]
+        assert [item[1] for item in summarize_events(events)][:3] == ["Do it.", "Hm.", "ls"]
 
     def test_output_that_was_shortened_for_the_model_is_noted(self) -> None:
         answer = said("assistant", "ls", action="ls")
@@ -124,7 +124,7 @@ class TestMini:
         extra = {"interrupt_type": "FormatError", "model_response": "I am done."}
         messages = [{"role": "user", "content": "Use a command.", "extra": extra}]
         _, events = read({"trajectory_format": "mini-swe-agent-1.1", "messages": messages})
-        assert [item[0] for item in brief(events)] == ["assistant", "annotation", "user"]
+        assert [item[0] for item in summarize_events(events)] == ["assistant", "annotation", "user"]
 
     def test_the_end_is_exported_once(self) -> None:
         extra = {"exit_status": "Submitted", "submission": "+p"}
@@ -189,7 +189,7 @@ def test_similar_documents_are_not_claimed(value: Any) -> None:
     "path", sorted(GOLDEN.glob("*/input.traj*")), ids=lambda path: path.parts[-2]
 )
 def test_odd_values_do_not_fail(path: Path) -> None:
-    for value in bent(json.loads(path.read_text())):
+    for value in iter_misshapen(json.loads(path.read_text())):
         source = Source("x", data=json.dumps(value).encode())
         if READER.sniff(source):
             READER.read(source, Draft(branches="all"))

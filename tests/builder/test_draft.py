@@ -7,6 +7,7 @@ import pytest
 
 from open_token.builder.draft import Draft
 from open_token.model.document import Event, Record
+from readers.provider_readers import tokens
 
 
 def finish(draft: Draft) -> tuple[Record, list[Event]]:
@@ -173,7 +174,7 @@ def test_a_second_result_is_an_annotation(draft: Draft) -> None:
     }
 
 
-def test_the_same_open_call_told_twice_is_noted(draft: Draft) -> None:
+def test_the_same_open_call_reported_twice_is_noted(draft: Draft) -> None:
     model = draft.get_actor("model", "assistant")
     draft.add_tool_call("t", "a", {}, model)
     draft.add_tool_call("t", "a", {}, model)
@@ -212,7 +213,7 @@ def test_usage_may_come_late() -> None:
     event = draft.add_message("assistant", "hi", draft.get_actor("model", "assistant"))
     draft.set_usage(event, {"output_tokens": 1})
     draft.set_usage(event, {"output_tokens": 9})
-    assert finish(draft)[1][0]["usage"] == {"output_tokens": 9}
+    assert finish(draft)[1][0]["usage"] == tokens(output_tokens=9)
 
 
 @pytest.mark.spec("complete-output")
@@ -252,7 +253,7 @@ def test_abandoned_branches(branches: str) -> None:
         assert {event["links"]["span_id"] for event in events[:3]} == {"span_000001"}
 
 
-def test_big_integers_are_coerced_and_told(draft: Draft) -> None:
+def test_big_integers_are_coerced_and_reported(draft: Draft) -> None:
     draft.add_tool_call("t", "a", {"n": 2**60}, draft.get_actor("model", "assistant"))
     record, events = finish(draft)
     assert events[0]["content"]["data"]["arguments"] == {"n": str(2**60)}

@@ -9,11 +9,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired, stream
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["ag_ui"]
 
-read = reading(READER)
+read = build_read_function(READER)
 BEGIN = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 END = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 
@@ -82,6 +82,21 @@ def test_leaves_to_others(value: Any) -> None:
     assert not READER.sniff(Source("input", data=data))
 
 
+def test_a_snapshot_completes_a_text_that_broke_off() -> None:
+    whole = {"id": "n", "role": "assistant", "content": "The water is high."}
+    _, events = read(lines(BEGIN, *text("m", "The ", "wat")[:-1], snapshot(user("hi"), whole), END))
+    said = [item for item in summarize_events(events) if item[0] != "annotation"]
+    assert said == [("user", "hi"), ("assistant", "The water is high.")]
+
+
+def test_a_snapshot_with_both_texts_tells_both() -> None:
+    short = {"id": "m", "role": "assistant", "content": "The"}
+    long = {"id": "n", "role": "assistant", "content": "The water is high."}
+    _, events = read(lines(BEGIN, *text("m", "The"), snapshot(user("hi"), short, long), END))
+    said = [item for item in summarize_events(events) if item[0] == "assistant"]
+    assert said == [("assistant", "The"), ("assistant", "The water is high.")]
+
+
 def test_pieces_are_joined_where_they_began() -> None:
     _, events = read(
         lines(
@@ -93,7 +108,7 @@ def test_pieces_are_joined_where_they_began() -> None:
             END,
         )
     )
-    assert brief(events)[1] == ("assistant", "abc")
+    assert summarize_events(events)[1] == ("assistant", "abc")
     assert events[2]["content"]["data"]["arguments"] == {"x": 1}
 
 
@@ -126,8 +141,12 @@ def test_chunks_go_on_with_the_message_of_their_agent() -> None:
         event("TOOL_CALL_CHUNK", delta="}"),
     ]
     _, events = read(lines(BEGIN, *chunks, END))
-    assert [words for role, words in brief(events) if role == "assistant"][:3] == ["ab", "xy", "z"]
-    assert ("assistant_thought", "rs") in brief(events)
+    assert [words for role, words in summarize_events(events) if role == "assistant"][:3] == [
+        "ab",
+        "xy",
+        "z",
+    ]
+    assert ("assistant_thought", "rs") in summarize_events(events)
     paired(events)
 
 
@@ -154,7 +173,7 @@ def test_thinking_of_every_version(kinds: tuple[str, ...]) -> None:
             for thought in thoughts
         ]
     _, events = read(lines(BEGIN, *thoughts, *thoughts, END))
-    assert [words for role, words in brief(events) if role == "assistant_thought"] in (
+    assert [words for role, words in summarize_events(events) if role == "assistant_thought"] in (
         ["hm", "hm"],
         ["hmhm"],
     )
@@ -166,7 +185,7 @@ def test_sealed_reasoning() -> None:
     record, events = read(
         lines(BEGIN, begin, sealed, {**sealed, "subtype": "tool-call", "entityId": "c"}, END)
     )
-    assert [words for role, words in brief(events) if role == "assistant_thought"] == [
+    assert [words for role, words in summarize_events(events) if role == "assistant_thought"] == [
         {"redacted": True, "encrypted": True}
     ]
     assert [note.code for note in record.notes] == ["sealed-reasoning"]
@@ -181,10 +200,10 @@ def test_a_sealed_value_beside_a_result_or_words_is_no_thought() -> None:
     record, events = read(
         lines(BEGIN, event("TOOL_CALL_START", toolCallId="c", toolCallName="f"), result, sealed[0])
     )
-    assert "assistant_thought" not in [role for role, _ in brief(events)]
+    assert "assistant_thought" not in [role for role, _ in summarize_events(events)]
     assert [note.code for note in record.notes] == ["sealed-value"]
     _, events = read(lines(BEGIN, *text("m", "a"), sealed[1], END))
-    assert [role for role, _ in brief(events) if role == "assistant_thought"] == []
+    assert [role for role, _ in summarize_events(events) if role == "assistant_thought"] == []
 
 
 def test_a_snapshot_shows_what_the_person_said() -> None:
@@ -192,7 +211,7 @@ def test_a_snapshot_shows_what_the_person_said() -> None:
     _, events = read(
         lines(BEGIN, event("STEP_STARTED", stepName="s"), *text("m", "a"), shown, shown, END)
     )
-    assert [words for role, words in brief(events) if role != "annotation"] == ["q", "a"]
+    assert [words for role, words in summarize_events(events) if role != "annotation"] == ["q", "a"]
 
 
 def test_snapshots_with_new_ids_say_nothing_twice() -> None:
@@ -237,7 +256,10 @@ def test_a_result_that_only_a_snapshot_has_stands_before_the_answer() -> None:
         {"id": "a", "role": "assistant", "content": "done"},
     ]
     _, events = read(lines(BEGIN, *call("1", "{}"), *text("m", "done"), snapshot(*answered), END))
-    assert [words for role, words in brief(events) if role in ("user", "tool")] == ["q", "r"]
+    assert [words for role, words in summarize_events(events) if role in ("user", "tool")] == [
+        "q",
+        "r",
+    ]
     assert [item.get("role") for item in events if item["type"] in ("message", "tool_result")] == [
         "user",
         "tool",
@@ -262,7 +284,10 @@ def test_a_later_run_says_the_same_words_again() -> None:
         ],
     ]
     _, events = read(lines(*(item for run in runs for item in run)))
-    assert [words for role, words in brief(events) if role != "annotation"] == ["yes", "good"] * 3
+    assert [words for role, words in summarize_events(events) if role != "annotation"] == [
+        "yes",
+        "good",
+    ] * 3
 
 
 def test_the_input_beside_a_stream() -> None:
@@ -274,7 +299,11 @@ def test_the_input_beside_a_stream() -> None:
         "forwardedProps": {"x": 1},
     }
     record, events = read(lines(given, BEGIN, *text("m", "a"), END))
-    assert [words for role, words in brief(events) if role != "annotation"] == ["s", "q", "a"]
+    assert [words for role, words in summarize_events(events) if role != "annotation"] == [
+        "s",
+        "q",
+        "a",
+    ]
     assert notes_of(events, "tools") == [{"names": ["f"]}]
     assert [note.code for note in record.notes] == ["state"]
 
@@ -359,7 +388,7 @@ def test_subagents_left_out(subagents: str, spans: int) -> None:
     assert [note.code for note in record.notes] == ["subagent"]
 
 
-def test_what_stands_beside_the_talk() -> None:
+def test_what_stands_beside_the_conversation() -> None:
     record, events = read(
         lines(
             BEGIN,
@@ -373,7 +402,7 @@ def test_what_stands_beside_the_talk() -> None:
     assert notes_of(events, "activity") == [
         {"activity_type": "PLAN", "message_id": "p", "patch": [{"op": "add"}]}
     ]
-    assert events[-1]["usage"] == {"input_tokens": 3, "output_tokens": 1}
+    assert events[-1]["usage"] == tokens(input_tokens=3, output_tokens=1)
     assert {note.code for note in record.notes} == {
         "state",
         "metadata",

@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.exported import everything, told, words
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["ai_studio"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def prompt(*chunks: Any, **more: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def model(text: str, **more: Any) -> dict[str, Any]:
 
 
 def talk(value: Any) -> list[Any]:
-    return [event for event in brief(read(value)[1]) if event[0] != "annotation"]
+    return [event for event in summarize_events(read(value)[1]) if event[0] != "annotation"]
 
 
 def test_facts_of_the_conversation() -> None:
@@ -45,7 +45,7 @@ def test_facts_of_the_conversation() -> None:
     assert (facts["id"], facts["title"], facts["started_at"]) == ("p1", "T", "2026-01-01T00:00:00Z")
     assert (facts["source_runtime"], facts["provider"]) == ("web", "google")
     assert record.participants[-1]["model"] == "gemini-x"
-    assert brief(events)[0] == (
+    assert summarize_events(events)[0] == (
         "annotation",
         {"kind": "context", "run_settings": {"model": "models/gemini-x"}},
     )
@@ -64,13 +64,13 @@ def test_no_system_instruction(instruction: Any) -> None:
     assert talk(prompt(user("x"), systemInstruction=instruction)) == [("user", "x")]
 
 
-def test_tokens_of_thoughts_are_told_with_the_answer() -> None:
+def test_tokens_of_thoughts_are_reported_with_the_answer() -> None:
     _, events = read(
         prompt(user("q"), model("t", isThought=True, tokenCount=7), model("a", tokenCount=3))
     )
-    assert brief(events)[2:] == [("assistant_thought", "t"), ("assistant", "a")]
+    assert summarize_events(events)[2:] == [("assistant_thought", "t"), ("assistant", "a")]
     assert events[-2]["content"]["data"] == {"summary": "runtime"}
-    assert events[-1]["usage"] == {"output_tokens": 10, "reasoning_tokens": 7}
+    assert events[-1]["usage"] == tokens(output_tokens=10, reasoning_tokens=7)
 
 
 def test_tokens_of_thoughts_without_an_answer() -> None:
@@ -78,7 +78,7 @@ def test_tokens_of_thoughts_without_an_answer() -> None:
         prompt(model("t", isThought=True, tokenCount=7), user("q"), model("a", tokenCount=1))
     )
     assert [event.get("usage") for event in events][1:] == [
-        *(None, {"output_tokens": 7, "reasoning_tokens": 7}, None, {"output_tokens": 1}),
+        *(None, tokens(output_tokens=7, reasoning_tokens=7), None, tokens(output_tokens=1)),
     ]
 
 
@@ -98,7 +98,7 @@ def test_tokens_of_thoughts_without_an_answer() -> None:
         ({"text": "", "parts": [{"text": "y"}]}, "y"),
     ],
 )
-def test_a_text_and_its_parts_are_told_once(chunk: dict[str, Any], said: Any) -> None:
+def test_a_text_and_its_parts_are_reported_once(chunk: dict[str, Any], said: Any) -> None:
     assert talk(prompt({"role": "model", **chunk})) == [("assistant", said)]
 
 
@@ -130,11 +130,14 @@ def test_files() -> None:
     assert [note.code for note in record.notes] == ["missing-file", "unknown-part"]
 
 
-def test_what_was_not_sent_is_beside_the_talk() -> None:
+def test_what_was_not_sent_is_beside_the_conversation() -> None:
     value = prompt(
         user("x"), pendingInputs=[{"text": "", "role": "user"}, {"text": "hal", "role": "user"}, 5]
     )
-    assert brief(read(value)[1])[-1] == ("annotation", {"kind": "pending_input", "text": "hal"})
+    assert summarize_events(read(value)[1])[-1] == (
+        "annotation",
+        {"kind": "pending_input", "text": "hal"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ def test_what_was_not_sent_is_beside_the_talk() -> None:
     ],
 )
 def test_hostile_chunks(chunk: Any) -> None:
-    assert ("user", "said") in brief(read(prompt(user("said"), chunk))[1])
+    assert ("user", "said") in summarize_events(read(prompt(user("said"), chunk))[1])
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_what_is_not_claimed(value: Any) -> None:
     assert not READER.sniff(Source("x", data=json.dumps(value).encode()))
 
 
-def test_real_prompts_are_told_whole(corpus: Path) -> None:
+def test_real_prompts_are_reported_whole(corpus: Path) -> None:
     path = corpus / "other_exports" / "google_ai_studio.json"
     reader, made = everything(path)
     assert reader == "ai_studio"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from open_token.registry import READERS
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["anthropic_messages"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def reply(*blocks: Any, stop: Any = "end_turn", **more: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_a_request() -> None:
             ],
         }
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("system", "one"),
         ("annotation", {"kind": "tools", "names": ["f", "web_search"]}),
         ("user", "hi"),
@@ -78,19 +78,14 @@ def test_thoughts_words_and_calls_keep_their_order() -> None:
             },
         )
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant_thought", "hm"),
         ("assistant_thought", {"redacted": True, "encrypted": True}),
         ("assistant", "I look."),
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}, "native_call_id": "t1"}),
         ("tool", {"missing_result": True}),
     ]
-    spent = {
-        "input_tokens": 28,
-        "output_tokens": 7,
-        "cache_read_tokens": 20,
-        "cache_write_tokens": 5,
-    }
+    spent = tokens(input_tokens=28, output_tokens=7, cache_read_tokens=20, cache_write_tokens=5)
     assert [event.get("usage") for event in events] == [None, None, spent, None, None]
     assert record.conversation["internal_availability"] == "available"
 
@@ -111,7 +106,7 @@ def test_results_with_blocks_errors_and_words_behind_them() -> None:
             {"role": "user", "content": [*results, text("go on")]},
         ]
     )
-    told = brief(events)[3:]
+    told = summarize_events(events)[3:]
     assert told[0][1][0] == text("seen")
     assert told[0][1][1]["base64"] == PNG
     assert told[1:] == [
@@ -201,7 +196,7 @@ def test_the_tools_of_the_provider_answer_in_the_same_message() -> None:
 
 def test_an_answer_cut_by_its_sources_is_one_text() -> None:
     _, events = read(reply(text("Owls "), text("eat mice", citations=[{"url": "u"}]), text(".")))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant", "Owls eat mice."),
         (
             "annotation",
@@ -216,7 +211,7 @@ def test_an_answer_cut_by_its_sources_is_one_text() -> None:
 
 def test_texts_side_by_side_without_sources_stay_apart() -> None:
     _, events = read(reply(text("one"), text("two")))
-    assert brief(events) == [("assistant", [text("one"), text("two")])]
+    assert summarize_events(events) == [("assistant", [text("one"), text("two")])]
 
 
 def test_a_compaction() -> None:
@@ -228,7 +223,7 @@ def test_a_compaction() -> None:
     _, events = read(
         reply({"type": "compaction", "content": "So far: roofs."}, text("Next."), usage=usage)
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("annotation", {"kind": "compaction", "summary": "So far: roofs."}),
         ("assistant", "Next."),
     ]
@@ -239,15 +234,21 @@ def test_a_kind_of_tomorrow_is_kept() -> None:
     request = {"system": "s", "messages": [{"role": "user", "content": "x"}]}
     answer = reply({"type": "hologram", "beam": 1}, text("see"))
     _, events = read({"request": request, "response": answer})
-    assert brief(events)[-1] == ("assistant", [{"type": "hologram", "beam": 1}, text("see")])
+    assert summarize_events(events)[-1] == (
+        "assistant",
+        [{"type": "hologram", "beam": 1}, text("see")],
+    )
 
 
 @pytest.mark.parametrize(
     "stop", ["max_tokens", "refusal", "pause_turn", "model_context_window_exceeded"]
 )
-def test_an_unusual_stop_is_told(stop: str) -> None:
+def test_an_unusual_stop_is_reported(stop: str) -> None:
     _, events = read(reply(text("a"), stop=stop))
-    assert brief(events)[1] == ("annotation", {"kind": "message_facts", "stop_reason": stop})
+    assert summarize_events(events)[1] == (
+        "annotation",
+        {"kind": "message_facts", "stop_reason": stop},
+    )
 
 
 def test_a_message_that_goes_on_after_a_pause() -> None:
@@ -360,14 +361,14 @@ def test_a_saved_stream_in_every_form(form: str) -> None:
     assert [(event.get("role"), event["type"]) for event in events[:3]] == [
         *(("assistant_thought", "message"), ("assistant", "message"), (None, "annotation")),
     ]
-    assert brief(events)[0][1] == "hm"
-    assert brief(events)[1][1] == "I look."
+    assert summarize_events(events)[0][1] == "hm"
+    assert summarize_events(events)[1][1] == "I look."
     calls = [event["content"]["data"] for event in events if event["type"] == "tool_use"]
     assert [(call["tool_name"], call["arguments"]) for call in calls] == [
         ("f", {"x": 1}),
         ("g", {}),
     ]
-    assert events[1]["usage"] == {"input_tokens": 5, "output_tokens": 30}
+    assert events[1]["usage"] == tokens(input_tokens=5, output_tokens=30)
 
 
 def test_a_stream_that_broke_off() -> None:
@@ -379,6 +380,6 @@ def test_a_stream_that_broke_off() -> None:
 def test_two_streams_and_an_error() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
     _, events = read([*STREAM[:1], *STREAM[7:10], *STREAM[-2:], *STREAM[:1], error])
-    told = brief(events)
+    told = summarize_events(events)
     assert told[0] == ("assistant", "I look.")
     assert ("annotation", {"kind": "error", "error": error["error"]}) in told

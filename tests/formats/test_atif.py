@@ -12,13 +12,13 @@ from open_token.errors import InputError
 from open_token.model.document import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.odd_shapes import bent
-from readers.told import brief, reading
+from readers.odd_shapes import iter_misshapen
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["atif"]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "atif"
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def trajectory(*steps: Any, version: str = "1.7", **fields: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def told(source: Source, **options: Any) -> tuple[Record, list[Event]]:
 
 
 def words(events: list[Event]) -> list[Any]:
-    return [item for item in brief(events) if item[0] != "annotation"]
+    return [item for item in summarize_events(events) if item[0] != "annotation"]
 
 
 def answers(events: list[Event]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TestPairing:
         ]
 
     @pytest.mark.parametrize("mark", ["is_error", "tool_result_is_error"])
-    def test_failed_call_is_told_in_the_words_of_any_agent(self, mark: str) -> None:
+    def test_failed_call_is_reported_in_the_words_of_any_agent(self, mark: str) -> None:
         results = [{"source_call_id": "c", "content": "no", "extra": {mark: True, "exit_code": 1}}]
         made = step("agent", "", tool_calls=[call("c")], observation={"results": results})
         _, events = read(trajectory(made))
@@ -210,13 +210,13 @@ class TestFiles:
 
 
 class TestCopies:
-    def test_a_copy_of_what_was_told_is_not_told_again_and_counts_nothing(self) -> None:
+    def test_a_copy_of_what_was_reported_is_not_reported_again_and_counts_nothing(self) -> None:
         copy = step("user", "Hi.", is_copied_context=True)
         new = step("agent", "Ho.", is_copied_context=True, metrics={"prompt_tokens": 5})
         record, events = read(trajectory(step("user", "Hi."), copy, new))
         assert words(events) == [("user", "Hi."), ("assistant", "Ho.")]
         assert all("usage" not in event for event in events)
-        assert [note.code for note in record.notes] == ["copied-context"]
+        assert [note.code for note in record.notes] == ["copied-context", "experimental-reader"]
 
     def test_the_same_words_without_the_mark_are_said_again(self) -> None:
         _, events = read(trajectory(step("user", "Hi."), step("user", "Hi.")))
@@ -293,7 +293,7 @@ def test_what_only_looks_alike_is_not_claimed(value: Any) -> None:
     "path", sorted(GOLDEN.glob("*/input.json")), ids=lambda path: path.parts[-2]
 )
 def test_no_odd_value_is_an_accident(path: Path) -> None:
-    for value in bent(json.loads(path.read_text())):
+    for value in iter_misshapen(json.loads(path.read_text())):
         source = Source("x", data=json.dumps(value).encode())
         if READER.sniff(source):
             READER.read(source, Draft())

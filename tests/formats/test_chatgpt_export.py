@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.exported import documents, everything, told
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["chatgpt_export"]
 
-read = reading(READER)
+read = build_read_function(READER)
 BRANCHES = {"branches": "all"}
 
 
@@ -81,9 +81,9 @@ def test_facts_of_the_conversation() -> None:
     assert record.participants[1]["provider"] == "openai"
 
 
-def test_the_line_of_the_current_node_is_told() -> None:
+def test_the_line_of_the_current_node_is_reported() -> None:
     _, events = read(tree("d", a=None, b="a", c="a", d="c", e="b"))
-    assert [text for _, text in brief(events)] == ["a", "c", "d"]
+    assert [text for _, text in summarize_events(events)] == ["a", "c", "d"]
 
 
 def test_branches_stand_where_they_fork() -> None:
@@ -110,14 +110,14 @@ def test_parents_may_be_named_by_children_only() -> None:
     value[0]["mapping"]["a"]["children"] = ["b"]
     del value[0]["mapping"]["b"]["parent"]
     _, events = read(value)
-    assert [text for _, text in brief(events)] == ["a", "b"]
+    assert [text for _, text in summarize_events(events)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("current", [None, "gone", 5, []])
 def test_without_a_current_node_the_last_message_ends_the_line(current: Any) -> None:
     value = tree("x", a=None, b="a", c="a")
     value[0]["current_node"] = current
-    assert [text for _, text in brief(read(value)[1])] == ["a", "c"]
+    assert [text for _, text in summarize_events(read(value)[1])] == ["a", "c"]
 
 
 def test_what_is_hidden_or_discarded_is_internal() -> None:
@@ -150,7 +150,7 @@ def test_what_is_hidden_or_discarded_is_internal() -> None:
     ]
 
 
-def test_custom_instructions_are_told_once() -> None:
+def test_custom_instructions_are_reported_once() -> None:
     data = {"about_user_message": "I sail.", "about_model_message": "Be brief."}
     metadata = {"is_user_system_message": True, "user_context_message_data": data}
     context = {
@@ -159,7 +159,7 @@ def test_custom_instructions_are_told_once() -> None:
         "user_instructions": "```Be brief.```",
     }
     _, events = read(line(message("user", context, metadata=metadata)))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         (
             "user",
             [{"type": "text", "text": "```Be brief.```"}, {"type": "text", "text": "I sail."}],
@@ -187,7 +187,7 @@ def test_a_recipient_makes_a_call(content: Any, arguments: Any) -> None:
         )
     )
     assert events[0]["content"]["data"] == {"tool_name": "tool.x", "arguments": arguments}
-    assert brief(events[1:]) == [("tool", "out")]
+    assert summarize_events(events[1:]) == [("tool", "out")]
     assert events[0]["links"]["call_id"] == events[1]["links"]["call_id"]
 
 
@@ -248,7 +248,7 @@ def test_several_messages_of_a_tool_are_one_result() -> None:
         {"type": "tether_quote", "url": "u", "domain": "d", "title": "t", "text": "q"},
         {"type": "text", "text": "x"},
     ]
-    assert brief(events[1:]) == [("tool", shown)]
+    assert summarize_events(events[1:]) == [("tool", shown)]
 
 
 def test_a_call_that_the_person_cut_off_takes_no_later_result() -> None:
@@ -326,7 +326,7 @@ def test_unknown_content_is_kept_and_noted() -> None:
     record, events = read(
         line(message("assistant", {"content_type": "hologram", "light": "blue", "x": None}))
     )
-    assert brief(events) == [("assistant", [{"type": "hologram", "light": "blue"}])]
+    assert summarize_events(events) == [("assistant", [{"type": "hologram", "light": "blue"}])]
     assert [(note.code, note.detail) for note in record.notes] == [
         ("unknown-content", "content hologram, preserved verbatim"),
     ]
@@ -423,7 +423,7 @@ def test_hostile_nodes(node: Any) -> None:
     value = line(message("user", "said"))
     value[0]["mapping"]["odd"] = node
     _, events = read(value, **BRANCHES)
-    assert ("user", "said") in brief(events)
+    assert ("user", "said") in summarize_events(events)
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_a_list_says_what_it_holds() -> None:
     )
 
 
-def test_real_exports_are_told_whole(corpus: Path) -> None:
+def test_real_exports_are_reported_whole(corpus: Path) -> None:
     for path in sorted((corpus / "chatgpt_export").glob("*.json")):
         reader, made = everything(path)
         assert reader == "chatgpt_export"

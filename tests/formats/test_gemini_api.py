@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from open_token.registry import READERS
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["gemini_api"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def user(*parts: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_a_pair() -> None:
         usageMetadata=usage,
     )
     record, events = read({"request": request, "response": answer})
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("system", "brief"),
         ("annotation", {"kind": "tools", "names": ["f", "g", "codeExecution"]}),
         ("user", "hi"),
@@ -54,12 +54,9 @@ def test_a_pair() -> None:
         ("assistant", "yo"),
     ]
     assert events[3]["content"]["data"] == {"summary": "runtime"}
-    assert events[4]["usage"] == {
-        "input_tokens": 15,
-        "output_tokens": 23,
-        "reasoning_tokens": 20,
-        "cache_read_tokens": 4,
-    }
+    assert events[4]["usage"] == tokens(
+        input_tokens=15, output_tokens=23, reasoning_tokens=20, cache_read_tokens=4
+    )
     assert "usage" not in events[3]
     assert record.conversation["provider"] == "google"
     assert record.participants[-1]["model"] == "gemini-2.5-pro"
@@ -182,7 +179,7 @@ def test_media() -> None:
 
 
 def test_an_empty_turn_is_a_turn() -> None:
-    assert brief(
+    assert summarize_events(
         read([user({"text": ""}), model({"text": "x"}, {"text": "", "thoughtSignature": "s"})])[1]
     ) == [
         ("user", ""),
@@ -196,7 +193,7 @@ def test_candidates_beside_the_first() -> None:
     body["candidates"].append(
         {"content": model({"text": "b"}, call), "finishReason": "STOP", "index": 1}
     )
-    assert brief(read(body)[1]) == [("assistant", "a")]
+    assert summarize_events(read(body)[1]) == [("assistant", "a")]
     _, events = read(body, branches="all")
     assert [event["type"] for event in events] == [
         "message",
@@ -209,10 +206,10 @@ def test_candidates_beside_the_first() -> None:
 
 
 @pytest.mark.parametrize("reason", ["MAX_TOKENS", "SAFETY"])
-def test_an_unusual_end_is_told(reason: str) -> None:
+def test_an_unusual_end_is_reported(reason: str) -> None:
     body = reply({"text": "a"})
     body["candidates"][0]["finishReason"] = reason
-    assert brief(read(body)[1])[1] == (
+    assert summarize_events(read(body)[1])[1] == (
         "annotation",
         {"kind": "message_facts", "finish_reason": reason},
     )
@@ -221,8 +218,11 @@ def test_an_unusual_end_is_told(reason: str) -> None:
 def test_a_blocked_prompt() -> None:
     body = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}
     _, events = read({"request": {"contents": [user({"text": "q"})]}, "response": body})
-    assert brief(events)[1] == ("annotation", {"kind": "message_facts", "block_reason": "SAFETY"})
-    assert events[2]["usage"] == {"input_tokens": 4}
+    assert summarize_events(events)[1] == (
+        "annotation",
+        {"kind": "message_facts", "block_reason": "SAFETY"},
+    )
+    assert events[2]["usage"] == tokens(input_tokens=4)
 
 
 def test_sources_of_an_answer() -> None:
@@ -271,12 +271,12 @@ def test_dumps_of_the_libraries() -> None:
         "create_time": "2026-02-01T10:00:00Z",
     }
     record, events = read({"request": request, "response": answer})
-    assert brief(events)[:3] == [
+    assert summarize_events(events)[:3] == [
         ("system", "brief"),
         ("user", "q"),
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}}),
     ]
-    assert events[2]["usage"] == {"input_tokens": 2, "output_tokens": 3}
+    assert events[2]["usage"] == tokens(input_tokens=2, output_tokens=3)
     assert events[2]["ts"] == record.conversation["started_at"] == "2026-02-01T10:00:00Z"
 
 
@@ -301,15 +301,15 @@ def test_a_saved_stream_in_every_form(form: str) -> None:
     else:
         data = STREAM if form == "list" else {"request": {"contents": []}, "response": STREAM}
     _, events = read(data)
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant_thought", "**Count**"),
         ("assistant", "three pots"),
         ("assistant", {"tool_name": "f", "arguments": {}}),
         ("tool", {"missing_result": True}),
     ]
-    assert events[1]["usage"] == {"input_tokens": 2}
+    assert events[1]["usage"] == tokens(input_tokens=2)
 
 
 def test_two_streams_are_two_answers() -> None:
     both = [reply({"text": "a"}, responseId="1"), reply({"text": "b"}, responseId="2")]
-    assert brief(read(both)[1]) == [("assistant", "a"), ("assistant", "b")]
+    assert summarize_events(read(both)[1]) == [("assistant", "a"), ("assistant", "b")]

@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from readers.exported import documents
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["grok_export"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def export(*responses: Any, **about: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_facts_and_senders() -> None:
         "2026-01-01T00:00:00.5Z",
     )
     assert (facts["source_runtime"], facts["provider"]) == ("web", "other")
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("user", "hi"),
         ("assistant", "a"),
         ("assistant", "b"),
@@ -47,6 +47,17 @@ def test_facts_and_senders() -> None:
     ]
     assert [who.get("model") for who in record.participants] == [None, "grok-4", "grok-3", None]
     assert {who.get("provider") for who in record.participants} == {None, "xai"}
+
+
+@pytest.mark.parametrize("name", ["response_id", "_id", "responseId", "id", "someday"])
+def test_an_unknown_id_field_keeps_the_line(name: str) -> None:
+    responses = [
+        {name: f"r{n}", "parent_response_id": f"r{n - 1}", "sender": "human", "message": str(n)}
+        for n in range(1, 11)
+    ]
+    record, events = read(export(*responses))
+    assert summarize_events(events) == [("user", str(n)) for n in range(1, 11)]
+    assert record.notes == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +107,7 @@ def test_thoughts_of_the_model_and_of_its_agents() -> None:
             }
         )
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         *(
             ("assistant_thought", "own"),
             ("assistant_thought", "other"),
@@ -123,7 +134,7 @@ def test_images_sources_errors_and_steps() -> None:
             }
         )
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("annotation", {"kind": "steps", "steps": [{"tagged_text": {}}]}),
         ("assistant", [{"type": "image", "url": "u.jpg"}, {"type": "file", "id": "f1"}]),
         (
@@ -150,16 +161,19 @@ def tree(leaf: Any, **parents: str | None) -> dict[str, Any]:
 
 def test_branches() -> None:
     value = tree("d", a=None, b="a", c="a", d="b")
-    assert [said for _, said in brief(read(value)[1])] == ["a", "b", "d"]
+    assert [said for _, said in summarize_events(read(value)[1])] == ["a", "b", "d"]
     kinds = [
         event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]
     ]
     assert kinds == ["a", "span_start", "c", "span_end", "b", "d"]
-    assert [said for _, said in brief(read(tree(None, a=None, b="a", c="a"))[1])] == ["a", "c"]
+    assert [said for _, said in summarize_events(read(tree(None, a=None, b="a", c="a"))[1])] == [
+        "a",
+        "c",
+    ]
 
 
 def test_without_parents_it_is_a_line() -> None:
-    assert [said for _, said in brief(read(tree(None, a=None, b=None, c=None))[1])] == [
+    assert [said for _, said in summarize_events(read(tree(None, a=None, b=None, c=None))[1])] == [
         "a",
         "b",
         "c",
@@ -204,7 +218,7 @@ def test_hostile_responses(response: Any) -> None:
     _, events = read(
         export({"_id": "r", "sender": "human", "message": "said"}, response), branches="all"
     )
-    assert ("user", "said") in brief(events)
+    assert ("user", "said") in summarize_events(events)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +237,6 @@ def test_what_is_not_claimed(value: Any) -> None:
 
 def test_one_conversation_and_a_list_of_them() -> None:
     (one,) = export({"sender": "human", "message": "x"})["conversations"]
-    assert brief(read(one)[1]) == brief(read([one])[1]) == [("user", "x")]
+    assert summarize_events(read(one)[1]) == summarize_events(read([one])[1]) == [("user", "x")]
     (found,) = READER.list_conversations(Source("x", data=json.dumps(one).encode()))
     assert (found.id, found.title, found.messages) == ("g1", "T", 1)

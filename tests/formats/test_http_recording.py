@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import re
+import struct
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from open_token.registry import READERS, detect_format
 from open_token.sources.decompress import load_zstd
 from open_token.sources.source import Source
 from readers.exported import everything, told, words
-from readers.told import brief
+from readers.provider_readers import summarize_events
 
 READER = READERS["http_recording"]
 
@@ -116,7 +117,9 @@ def read(source: Source, chosen: str | None = None) -> tuple[Any, list[Any]]:
 def talks(*items: dict[str, Any]) -> list[list[Any]]:
     """What is said in each conversation of a recording."""
     source = cassette(*items)
-    return [brief(read(source, found.id)[1]) for found in READER.list_conversations(source)]
+    return [
+        summarize_events(read(source, found.id)[1]) for found in READER.list_conversations(source)
+    ]
 
 
 HELLO = [("user", "hi"), ("assistant", "ho")]
@@ -175,7 +178,9 @@ FORMS: dict[str, Any] = {
 def test_forms_in_json(form: str) -> None:
     for indent in (None, 1):
         assert (
-            brief(read(Source("x", data=json.dumps(FORMS[form], indent=indent).encode()))[1])
+            summarize_events(
+                read(Source("x", data=json.dumps(FORMS[form], indent=indent).encode()))[1]
+            )
             == HELLO
         )
 
@@ -183,7 +188,8 @@ def test_forms_in_json(form: str) -> None:
 @pytest.mark.parametrize("form", [form for form in FORMS if "har" not in form and form != "polly"])
 def test_forms_in_yaml(form: str) -> None:
     assert (
-        brief(read(Source("x", data=b"---\n" + yaml.safe_dump(FORMS[form]).encode()))[1]) == HELLO
+        summarize_events(read(Source("x", data=b"---\n" + yaml.safe_dump(FORMS[form]).encode()))[1])
+        == HELLO
     )
 
 
@@ -202,7 +208,7 @@ def test_bytes(data: bytes, encoding: str) -> None:
     tape = item(*PAIR)
     tape["response"] = {"headers": {"Content-Encoding": [encoding]}, "body": {"string": data}}
     tape["request"] = {"uri": CHAT, "method": "POST", "body": json.dumps(PAIR[0]).encode()}
-    assert brief(read(cassette(tape))[1]) == HELLO
+    assert summarize_events(read(cassette(tape))[1]) == HELLO
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_bodies_that_cannot_be_read_are_noted(data: bytes, encoding: str) -> Non
     tape = item(*PAIR)
     tape["response"] = {"headers": {"content-encoding": encoding}, "body": {"string": data}}
     record, events = read(cassette(tape))
-    assert brief(events)[0] == ("user", "hi")
+    assert summarize_events(events)[0] == ("user", "hi")
     assert [(note.code, note.place) for note in record.notes] == [
         ("unreadable-body", "interaction 1")
     ]
@@ -230,17 +236,54 @@ def test_a_body_packed_with_zstandard_is_read() -> None:
     tape = item(*PAIR)
     data = known.compress(json.dumps(PAIR[1]).encode())
     tape["response"] = {"headers": {"Content-Encoding": ["zstd"]}, "body": {"string": data}}
-    assert brief(read(cassette(tape))[1]) == HELLO
+    assert summarize_events(read(cassette(tape))[1]) == HELLO
     tape["response"] = {"headers": {}, "body": {"string": known.compress(bytes((1 << 27) + 1))}}
     notes = read(cassette(tape))[0].notes
     assert [note.detail for note in notes] == ["a compressed body that is far too large"]
+
+
+def frame(name: str, value: Any) -> bytes:
+    """An event of Amazon's binary stream."""
+    payload = json.dumps({**value, "p": "padding"}).encode()
+    header = b"\x0b:event-type\x07" + struct.pack(">H", len(name)) + name.encode()
+    prelude = struct.pack(">II", 16 + len(header) + len(payload), len(header))
+    data = prelude + struct.pack(">I", zlib.crc32(prelude)) + header + payload
+    return data + struct.pack(">I", zlib.crc32(data))
+
+
+def bedrock(data: bytes) -> dict[str, Any]:
+    request = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+    url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/a.nova%3A0/converse-stream"
+    made = item(request, None, url)
+    made["response"] = {"headers": {}, "body": {"string": data}}
+    return made
+
+
+def test_a_binary_event_stream_is_read() -> None:
+    start = frame("messageStart", {"role": "assistant"})
+    said = frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "ho"}})
+    end = frame("messageStop", {"stopReason": "end_turn"})
+    record, events = read(cassette(bedrock(start + said + end)))
+    assert summarize_events(events) == HELLO
+    assert [person.get("model") for person in record.participants] == [None, "a.nova:0"]
+    broke_off = ("annotation", {"kind": "message_facts", "broke_off": True})
+    _, events = read(cassette(bedrock(start + said + end[:-3])))
+    assert summarize_events(events) == [*HELLO, broke_off]
+
+
+def test_a_damaged_event_stream_is_noted() -> None:
+    data = bytearray(frame("messageStart", {"role": "assistant"}))
+    data[8] ^= 1
+    record, events = read(cassette(bedrock(bytes(data))))
+    assert summarize_events(events) == [("user", "hi")]
+    assert [note.code for note in record.notes] == ["unreadable-body"]
 
 
 def test_a_page_in_place_of_an_answer_is_noted() -> None:
     tape = item(*PAIR)
     tape["response"] = {"headers": {}, "body": {"string": "<html>502 Bad Gateway</html>"}}
     record, events = read(cassette(tape, item(*PAIR)))
-    assert brief(events) == HELLO
+    assert summarize_events(events) == HELLO
     assert [note.code for note in record.notes] == ["unreadable-body"]
 
 
@@ -339,7 +382,7 @@ def test_the_model_in_an_address() -> None:
 )
 def test_other_traffic_is_noted(url: str, request_body: Any, response: Any, method: str) -> None:
     record, events = read(cassette(item(request_body, response, url, method), item(*PAIR)))
-    assert brief(events) == HELLO
+    assert summarize_events(events) == HELLO
     assert [(note.code, note.place, note.count) for note in record.notes] == [
         ("other-traffic", "interaction 1", 1)
     ]
@@ -359,7 +402,7 @@ def test_requests_that_go_on_are_one_conversation() -> None:
     ]
 
 
-def test_conversations_that_mix_are_told_apart() -> None:
+def test_conversations_that_mix_are_reported_apart() -> None:
     made = talks(
         item(asked(user("a")), chat("b")),
         item(asked(user("x")), chat("y")),
@@ -404,7 +447,7 @@ def test_an_agent_that_a_call_started_stays_in_its_conversation() -> None:
     assert made[0][-2:] == [("user", "Count the herons."), ("assistant", "nine")]
 
 
-def test_a_history_is_told_once_in_whatever_dialect() -> None:
+def test_a_history_is_reported_once_in_whatever_dialect() -> None:
     contents = [
         {"role": role, "parts": [{"text": text}]}
         for role, text in (("user", "a"), ("model", "b"), ("user", "c"))
@@ -419,7 +462,7 @@ def test_a_history_is_told_once_in_whatever_dialect() -> None:
     assert [said for _, said in made] == ["a", "b", "c", "d", "e", "f", "g", "h"]
 
 
-def test_words_that_nobody_said_are_told_though_the_turn_is_known() -> None:
+def test_words_that_nobody_said_are_reported_though_the_turn_is_known() -> None:
     messages = [user("a"), model("edited"), user("c")]
     (made,) = talks(
         item(asked(user("a")), chat("b")),
@@ -431,7 +474,7 @@ def test_words_that_nobody_said_are_told_though_the_turn_is_known() -> None:
     ]
 
 
-def test_a_prompt_is_told_once_in_whatever_dialect() -> None:
+def test_a_prompt_is_reported_once_in_whatever_dialect() -> None:
     history = {"input": [user("a"), model("b"), user("c")], "instructions": "s", "model": "gpt-5"}
     (made,) = talks(
         item(
@@ -568,10 +611,10 @@ def test_hostile_items(odd: Any) -> None:
     source = Source("x", data=json.dumps({"interactions": [item(*PAIR)] * 8 + [odd]}).encode())
     for found in READER.list_conversations(source):
         read(source, found.id)
-    assert brief(read(source, "1")[1])[:2] == HELLO
+    assert summarize_events(read(source, "1")[1])[:2] == HELLO
 
 
-def test_real_cassettes_are_told_whole(corpus: Path) -> None:
+def test_real_cassettes_are_reported_whole(corpus: Path) -> None:
     paths = [path for folder in FOLDERS for path in sorted((corpus / folder).glob("*.yaml"))]
     assert len(paths) >= 20
     for path in paths:

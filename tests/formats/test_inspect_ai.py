@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.odd_shapes import bent
-from readers.told import brief, reading
+from readers.odd_shapes import iter_misshapen
+from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["inspect_ai"]
 
@@ -32,7 +32,7 @@ SPEC = {
     "dataset": {},
     "config": {},
 }
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def log(*samples: Any) -> dict[str, Any]:
@@ -90,7 +90,9 @@ def told(source: Source, **options: Any) -> tuple[Record, list[Event]]:
 
 def words(events: list[Event]) -> list[Any]:
     return [
-        item for item in brief(events) if item[0] not in ("annotation", "span_start", "span_end")
+        item
+        for item in summarize_events(events)
+        if item[0] not in ("annotation", "span_start", "span_end")
     ]
 
 
@@ -222,7 +224,7 @@ class TestMessages:
         _, made = read(log(sample(*events)))
         assert [item[1] for item in words(made)] == ["Hi.", "Hm.", "Yes.", "No."]
 
-    def test_final_messages_that_no_model_saw_are_told_last(self) -> None:
+    def test_final_messages_that_no_model_saw_are_reported_last(self) -> None:
         final = [
             said("user", "Hi.", "u"),
             said("assistant", "Yes.", "a"),
@@ -231,7 +233,7 @@ class TestMessages:
         _, made = read(log(sample(model(final[:1], final[1]), messages=final)))
         assert words(made)[-1] == ("user", "Bye.")
 
-    def test_final_messages_that_were_sent_as_one_are_not_told_again(self) -> None:
+    def test_final_messages_that_were_sent_as_one_are_not_reported_again(self) -> None:
         """Two messages in a row that an agent put in go to most providers as one, with an id of its
         own."""
         asked, answer = said("user", "Hi.", "u", source="input"), said("assistant", "Yes.", "a")
@@ -289,7 +291,7 @@ class TestMessages:
                 source.conversation = found.id
                 READER.read(source, Draft())
 
-        assert grows_no_faster(tell_all, 400)
+        assert grows_linearly(tell_all, 400)
 
     def test_ranges_far_beyond_the_pool_cost_nothing(self) -> None:
         refs = [[0, 10**9]] * 1000 + [[-5, 1], ["a", 1], 0, None]
@@ -408,7 +410,7 @@ def test_another_zip_is_not_claimed() -> None:
 
 @pytest.mark.parametrize("case", ["agents", "ends", "first_transcripts", "message_pool"])
 def test_no_odd_value_is_an_accident(case: str) -> None:
-    for value in bent(json.loads((GOLDEN / case / "input.json").read_text()), rounds=2):
+    for value in iter_misshapen(json.loads((GOLDEN / case / "input.json").read_text())):
         source = Source("x", data=json.dumps(value).encode())
         try:
             if READER.sniff(source):

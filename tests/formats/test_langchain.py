@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, exported, lines, notes_of, paired, said_in, told
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["langchain"]
 
-read = reading(READER)
+read = build_read_function(READER)
 HUMAN = {"type": "human", "content": "hi"}
 
 
@@ -86,7 +86,7 @@ def test_the_three_shapes_say_the_same() -> None:
         {"type": "ai", "data": fields},
         constructor("AIMessage", **fields),
     ]
-    first, second, third = (brief(read([HUMAN, shape])[1]) for shape in shapes)
+    first, second, third = (summarize_events(read([HUMAN, shape])[1]) for shape in shapes)
     assert first == second == third
     assert first[1:3] == [
         ("assistant", "a"),
@@ -144,7 +144,7 @@ def test_chunks_end_with_another_id_or_the_last_one() -> None:
             chunk("b", "4"),
         )
     )
-    assert [text for _, text in brief(events)] == ["hi", "12", "3", "4"]
+    assert [text for _, text in summarize_events(events)] == ["hi", "12", "3", "4"]
 
 
 def test_a_summary_in_pieces_behind_a_chunk_that_only_opens() -> None:
@@ -168,7 +168,7 @@ def test_a_summary_in_pieces_behind_a_chunk_that_only_opens() -> None:
             chunk("run", {"type": "text", "text": "Yes.", "index": 1}, **model),
         )
     )
-    assert [text for _, text in brief(events)] == ["hi", "I look.\n\nFar.", "Yes."]
+    assert [text for _, text in summarize_events(events)] == ["hi", "I look.\n\nFar.", "Yes."]
     assert [one["model"] for one in record.participants if one["kind"] == "model"] == ["gpt-5"]
 
 
@@ -179,7 +179,7 @@ def test_counts_of_chunks_are_summed() -> None:
         for u in (usage, usage, "?")
     ]
     _, events = read(lines(*records))
-    assert events[0]["usage"] == {"input_tokens": 6, "output_tokens": 0, "reasoning_tokens": 2}
+    assert events[0]["usage"] == tokens(input_tokens=6, output_tokens=0, reasoning_tokens=2)
 
 
 def test_runs_are_merged_and_ordered() -> None:
@@ -208,24 +208,29 @@ def test_runs_are_merged_and_ordered() -> None:
         ],
     }
     _, events = read(payload)
-    assert brief(events) == [("user", "q"), ("assistant", "a"), ("user", "r"), ("assistant", "b")]
+    assert summarize_events(events) == [
+        ("user", "q"),
+        ("assistant", "a"),
+        ("user", "r"),
+        ("assistant", "b"),
+    ]
 
 
-def test_child_runs_inside_runs_are_told() -> None:
+def test_child_runs_inside_runs_are_reported() -> None:
     inner = run(
         "b", parent="a", inputs={"prompts": ["q"]}, outputs={"generations": [[{"text": "w"}]]}
     )
     _, events = read([run("a", kind="chain", child_runs=[inner])])
-    assert brief(events) == [("user", "q"), ("assistant", "w")]
+    assert summarize_events(events) == [("user", "q"), ("assistant", "w")]
 
 
-def test_parents_in_a_circle_are_told_all_the_same() -> None:
+def test_parents_in_a_circle_are_reported_all_the_same() -> None:
     made = [
         run(name, parent=parent, outputs={"output": name})
         for name, parent in (("a", "b"), ("b", "a"), ("c", "c"))
     ]
     _, events = read(made)
-    assert sorted(text for _, text in brief(events)) == ["a", "b", "c"]
+    assert sorted(text for _, text in summarize_events(events)) == ["a", "b", "c"]
 
 
 def test_tools_find_the_call_of_the_model_by_name_and_arguments() -> None:
@@ -295,7 +300,7 @@ def test_subagents(subagents: str, spans: int) -> None:
         subagents=subagents,
     )
     assert [event["type"] for event in events].count("span_start") == spans
-    assert ("deep" in [text for _, text in brief(events)]) == (subagents == "inline")
+    assert ("deep" in [text for _, text in summarize_events(events)]) == (subagents == "inline")
     assert ("subagent" in [note.code for note in record.notes]) == (subagents == "none")
 
 

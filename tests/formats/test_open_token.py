@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import open_token
 from open_token.context import Context
 from open_token.errors import InputError, OpenTokenError
-from open_token.model.document import Note, Record
+from open_token.model.document import Record
+from open_token.model.omissions import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export, read_record
 from open_token.sources.source import Source
@@ -140,7 +141,7 @@ def test_a_stream_without_footer_is_incomplete() -> None:
 
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
-def test_an_export_that_was_changed_is_told(mode: str) -> None:
+def test_an_export_that_was_changed_is_reported(mode: str) -> None:
     made = io.BytesIO()
     options = ExportOptions.of({"mode": mode, "integrity": "hash"})
     export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
@@ -251,13 +252,13 @@ def test_what_an_event_lacks_is_put_in_its_place() -> None:
         (with_event(event_type="x"), "unknown-key"),
     ],
 )
-def test_what_cannot_be_kept_is_told(document: Json, code: str) -> None:
+def test_what_cannot_be_kept_is_reported(document: Json, code: str) -> None:
     record = record_of(document)
     assert told(record) == [code]
     assert len(list(record.events)) == 3
 
 
-def test_lines_that_are_nothing_are_told() -> None:
+def test_lines_that_are_nothing_are_reported() -> None:
     record = record_of(
         HEADER, {"type": "ping"}, {"type": ["event"]}, *map(flat, EVENTS), {"no": "type"}, FOOTER
     )

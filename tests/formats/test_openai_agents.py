@@ -10,11 +10,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, exported, notes_of, paired, said_in, told
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["openai_agents"]
 
-read = reading(READER)
+read = build_read_function(READER)
 AGENT = {"name": "A"}
 
 
@@ -91,7 +91,7 @@ def test_an_approval_alone_tells_its_call() -> None:
     ]
 
 
-def test_items_of_both_lists_and_of_the_answers_are_told_once() -> None:
+def test_items_of_both_lists_and_of_the_answers_are_reported_once() -> None:
     said = {
         "type": "message",
         "role": "assistant",
@@ -112,7 +112,7 @@ def test_items_of_both_lists_and_of_the_answers_are_told_once() -> None:
             ],
         )
     )
-    assert brief(events)[0] == ("user", "go")
+    assert summarize_events(events)[0] == ("user", "go")
     assert [event["type"] for event in events] == [
         "message",
         "tool_use",
@@ -120,8 +120,8 @@ def test_items_of_both_lists_and_of_the_answers_are_told_once() -> None:
         "message",
         "message",
     ]
-    assert [event.get("usage") for event in events][1] == {"input_tokens": 4, "output_tokens": 2}
-    assert brief(events)[-1] == ("assistant", "lost")
+    assert [event.get("usage") for event in events][1] == tokens(input_tokens=4, output_tokens=2)
+    assert summarize_events(events)[-1] == ("assistant", "lost")
 
 
 def test_each_agent_is_a_participant() -> None:
@@ -187,7 +187,7 @@ def test_items_of_javascript() -> None:
         ],
     }
     _, events = read(value)
-    assert brief(events)[1] == ("assistant_thought", "deep")
+    assert summarize_events(events)[1] == ("assistant_thought", "deep")
     assert events[3]["content"]["data"][0]["media_type"] == "image/png"
     assert [
         event["content"]["data"]["tool_name"] for event in events if event["type"] == "tool_use"
@@ -205,11 +205,11 @@ def test_what_agents_took_that_ran_as_tools_stands_in_the_total_alone(
     spent = {"usage": {"input_tokens": total, "output_tokens": 3 if total == 9 else 2}}
     _, events = read(state(original_input="q", model_responses=answers, context=spent))
     assert [event.get("usage") for event in events if event["type"] == "annotation"] == (
-        [rest] if rest else []
+        [tokens(**rest)] if rest else []
     )
 
 
-def test_usage_that_belongs_to_nothing_told_stands_alone() -> None:
+def test_usage_that_belongs_to_nothing_reported_stands_alone() -> None:
     _, events = read(
         state(
             model_responses=[
@@ -219,7 +219,7 @@ def test_usage_that_belongs_to_nothing_told_stands_alone() -> None:
             ]
         )
     )
-    assert [event.get("usage") for event in events] == [None, {"input_tokens": 4}]
+    assert [event.get("usage") for event in events] == [None, tokens(input_tokens=4)]
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])

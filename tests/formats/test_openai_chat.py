@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from open_token.registry import READERS
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["openai_chat"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def call(native_id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_one_event_for_each_message_of_a_body() -> None:
         *(("ft:gpt-4o:acme", "openai"), ("llama-3", "other"), ("gemini-2.5-pro", "other")),
     ],
 )
-def test_the_provider_is_told_by_the_model(name: str, provider: str) -> None:
+def test_the_provider_is_reported_by_the_model(name: str, provider: str) -> None:
     record, _ = read({"model": name, "messages": [{"role": "assistant", "content": "x"}]})
     assert record.conversation["provider"] == record.participants[0]["provider"] == provider
 
@@ -107,7 +107,7 @@ def test_parts() -> None:
             {"role": "user", "content": [text, picture, sound, paper]},
         ]
     )
-    assert brief(events)[0] == ("user", "see")
+    assert summarize_events(events)[0] == ("user", "see")
     blocks = events[1]["content"]["data"]
     assert blocks[0] == text
     assert (
@@ -150,7 +150,7 @@ def test_calls_and_results_are_paired_by_id() -> None:
             {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "one"}]},
         ]
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}, "native_call_id": "a"}),
         ("assistant", {"tool_name": "g", "arguments": [2], "native_call_id": "b"}),
         ("tool", "two"),
@@ -215,7 +215,7 @@ def test_legacy_functions_and_custom_tools() -> None:
             {"role": "assistant", "content": None, "tool_calls": [custom]},
         ]
     )
-    assert brief(events)[:2] == [
+    assert summarize_events(events)[:2] == [
         ("assistant", {"tool_name": "f", "arguments": {}}),
         ("tool", "done"),
     ]
@@ -224,7 +224,7 @@ def test_legacy_functions_and_custom_tools() -> None:
 
 def test_a_result_without_a_call_stays() -> None:
     _, events = read([{"role": "tool", "tool_call_id": "gone", "content": "lost"}])
-    assert brief(events)[0] == ("tool", "lost")
+    assert summarize_events(events)[0] == ("tool", "lost")
     assert events[1]["content"]["data"]["kind"] == "orphan_result"
 
 
@@ -274,12 +274,7 @@ def test_usage_counts_everything_once_and_not_on_a_thought() -> None:
     }
     message = {"content": "a", "reasoning": "t", "tool_calls": [call("a", "f", "{}")]}
     _, events = read(reply(message, "tool_calls", usage=usage))
-    expected = {
-        "input_tokens": 10,
-        "output_tokens": 7,
-        "reasoning_tokens": 5,
-        "cache_read_tokens": 4,
-    }
+    expected = tokens(input_tokens=10, output_tokens=7, reasoning_tokens=5, cache_read_tokens=4)
     assert [event.get("usage") for event in events] == [None, expected, None, None]
 
 
@@ -313,7 +308,7 @@ def test_the_time_of_a_response() -> None:
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_an_unusual_end_is_told(finish: str) -> None:
+def test_an_unusual_end_is_reported(finish: str) -> None:
     _, events = read(reply({"content": "a"}, finish))
     assert events[1]["content"]["data"] == {"kind": "message_facts", "finish_reason": finish}
     assert events[1]["links"] == {"parent_id": events[0]["id"]}
@@ -321,7 +316,7 @@ def test_an_unusual_end_is_told(finish: str) -> None:
 
 def test_refusals_citations_and_errors() -> None:
     _, events = read(reply({"content": None, "refusal": "no"}))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant", "no"),
         ("annotation", {"kind": "message_facts", "refusal": True}),
     ]
@@ -407,7 +402,7 @@ def test_a_saved_stream_in_every_form(form: str) -> None:
     else:
         data = STREAM if form == "list" else {"response": STREAM}
     record, events = read(data)
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant_thought", "hmm"),
         ("assistant", "let me see"),
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}, "native_call_id": "a"}),
@@ -415,26 +410,26 @@ def test_a_saved_stream_in_every_form(form: str) -> None:
         ("tool", {"missing_result": True}),
         ("tool", {"missing_result": True}),
     ]
-    assert events[1]["usage"] == {"input_tokens": 3, "output_tokens": 4}
+    assert events[1]["usage"] == tokens(input_tokens=3, output_tokens=4)
     assert events[1]["ts"] == record.conversation["started_at"] == "2026-02-02T02:40:00Z"
 
 
 def test_two_streams_are_two_answers() -> None:
     first = [chunk({"content": "a"}, "stop", "one"), chunk({"content": "b"}, "stop", "two")]
-    assert brief(read(first)[1]) == [("assistant", "a"), ("assistant", "b")]
+    assert summarize_events(read(first)[1]) == [("assistant", "a"), ("assistant", "b")]
     nameless = [chunk({"role": "assistant", "content": text}, "stop", "") for text in "ab"]
-    assert brief(read(nameless)[1]) == [("assistant", "a"), ("assistant", "b")]
+    assert summarize_events(read(nameless)[1]) == [("assistant", "a"), ("assistant", "b")]
 
 
 def test_a_stream_that_broke_off_says_so() -> None:
     _, events = read([chunk({"content": "half a sen"})])
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant", "half a sen"),
         ("annotation", {"kind": "message_facts", "broke_off": True}),
     ]
 
 
-def test_calls_with_the_same_index_are_told_apart_by_id() -> None:
+def test_calls_with_the_same_index_are_reported_apart_by_id() -> None:
     _, events = read(
         [
             chunk(part(0, "{}", id="a", name="f")),

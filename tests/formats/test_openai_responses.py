@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from open_token.registry import READERS
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["openai_responses"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def said(words: str, native_id: str = "msg_1") -> dict[str, Any]:
@@ -69,14 +69,14 @@ def test_a_pair() -> None:
         "summary": [{"type": "summary_text", "text": "hm"}],
     }
     record, events = read({"request": request, "response": reply(thought, said("yo"), usage=usage)})
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("system", "brief"),
         ("annotation", {"kind": "tools", "names": ["f", "web_search"]}),
         ("user", "hi"),
         ("assistant_thought", "hm"),
         ("assistant", "yo"),
     ]
-    spent = {"input_tokens": 9, "output_tokens": 7, "reasoning_tokens": 5, "cache_read_tokens": 4}
+    spent = tokens(input_tokens=9, output_tokens=7, reasoning_tokens=5, cache_read_tokens=4)
     assert [event.get("usage") for event in events[3:]] == [None, spent]
     assert events[4]["ts"] == record.conversation["started_at"] == "2026-02-02T02:40:00Z"
     assert record.conversation["provider"] == "openai"
@@ -84,7 +84,7 @@ def test_a_pair() -> None:
 
 
 def test_a_response_alone_brings_its_instructions() -> None:
-    assert brief(read(reply(said("yo"), instructions="brief"))[1]) == [
+    assert summarize_events(read(reply(said("yo"), instructions="brief"))[1]) == [
         ("system", "brief"),
         ("assistant", "yo"),
     ]
@@ -95,7 +95,11 @@ def test_several_messages_in_one_answer() -> None:
     _, events = read(
         {"request": {"input": "hi"}, "response": reply(first | {"phase": "commentary"}, last)}
     )
-    assert brief(events) == [("user", "hi"), ("assistant", "I look it up."), ("assistant", "Done.")]
+    assert summarize_events(events) == [
+        ("user", "hi"),
+        ("assistant", "I look it up."),
+        ("assistant", "Done."),
+    ]
 
 
 def test_requests_that_repeat_their_history() -> None:
@@ -123,7 +127,7 @@ def test_requests_that_repeat_their_history() -> None:
         }
     }
     _, events = read([first, second, third])
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("user", "q"),
         ("assistant_thought", {"redacted": True, "encrypted": True}),
         ("assistant", {"tool_name": "f", "arguments": {}, "native_call_id": "c1"}),
@@ -149,7 +153,7 @@ def test_requests_that_hold_only_what_is_new(link: dict[str, Any]) -> None:
             {"request": {"model": "m", "input": [same], **link}, "response": reply(said("two"))},
         ]
     )
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("user", "again"),
         ("assistant", "one"),
         ("user", "again"),
@@ -173,7 +177,7 @@ def test_results_under_either_id_of_their_call(native_id: str) -> None:
     assert events[1]["links"]["call_id"] == events[2]["links"]["call_id"]
 
 
-def test_references_to_items_that_were_told() -> None:
+def test_references_to_items_that_were_reported() -> None:
     first = {"request": {"model": "m", "input": "q"}, "response": reply(said("one", "msg_9"))}
     known, unknown = (
         {"type": "item_reference", "id": "msg_9"},
@@ -181,7 +185,7 @@ def test_references_to_items_that_were_told() -> None:
     )
     more = [{"role": "user", "content": "q"}, known, {"role": "user", "content": "r"}, unknown]
     record, events = read([first, {"request": {"model": "m", "input": more}}])
-    assert brief(events) == [("user", "q"), ("assistant", "one"), ("user", "r")]
+    assert summarize_events(events) == [("user", "q"), ("assistant", "one"), ("user", "r")]
     assert [note.code for note in record.notes] == ["item-reference"]
 
 
@@ -203,14 +207,14 @@ def test_an_answer_that_was_cut() -> None:
         said("half"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
     )
     facts = {"kind": "message_facts", "status": "incomplete", "reason": "max_output_tokens"}
-    assert brief(read(body)[1]) == [("assistant", "half"), ("annotation", facts)]
+    assert summarize_events(read(body)[1]) == [("assistant", "half"), ("annotation", facts)]
 
 
 def test_an_answer_that_failed() -> None:
     body = reply(
         status="failed", error={"code": "server_error", "message": "no"}, usage={"input_tokens": 3}
     )
-    told = brief(read(body)[1])
+    told = summarize_events(read(body)[1])
     assert told == [
         ("annotation", {"kind": "usage"}),
         ("annotation", {"kind": "message_facts", "status": "failed"}),
@@ -273,13 +277,13 @@ def as_form(chunks: list[Any], form: str) -> Any:
 def test_a_saved_stream_in_every_form(form: str) -> None:
     done = event("completed", response=reply(*WHOLE, usage={"input_tokens": 3, "output_tokens": 4}))
     _, events = read(as_form([*STREAM, done], form))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant_thought", "hm"),
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}, "native_call_id": "c"}),
         ("tool", {"missing_result": True}),
         ("assistant", "half a word"),
     ]
-    assert events[1]["usage"] == {"input_tokens": 3, "output_tokens": 4}
+    assert events[1]["usage"] == tokens(input_tokens=3, output_tokens=4)
 
 
 def test_the_last_event_may_leave_the_output_out() -> None:
@@ -290,7 +294,7 @@ def test_the_last_event_may_leave_the_output_out() -> None:
 
 def test_a_stream_that_broke_off_is_built_from_its_pieces() -> None:
     _, events = read(STREAM)
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("assistant_thought", "hm"),
         ("assistant", {"tool_name": "f", "arguments": {"x": 1}, "native_call_id": "c"}),
         ("tool", {"missing_result": True}),
@@ -304,12 +308,12 @@ def test_pieces_without_the_events_before_them() -> None:
         event("output_text.delta", output_index=0, content_index=10**12, delta="late "),
         STREAM[10],
     ]
-    assert brief(read(pieces)[1]) == [("assistant", "late "), ("assistant", "a wo")]
+    assert summarize_events(read(pieces)[1]) == [("assistant", "late "), ("assistant", "a wo")]
 
 
 def test_two_streams_are_two_answers() -> None:
     done = [event("completed", response=reply(said(words))) for words in ("a", "b")]
-    assert brief(read([STREAM[0], done[0], STREAM[0], done[1]])[1]) == [
+    assert summarize_events(read([STREAM[0], done[0], STREAM[0], done[1]])[1]) == [
         ("assistant", "a"),
         ("assistant", "b"),
     ]

@@ -11,11 +11,11 @@ from open_token.errors import InputError
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, exported, lines, notes_of, paired, said_in, told
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["otel_genai"]
 
-read = reading(READER)
+read = build_read_function(READER)
 START = 1770000000 * 10**9
 
 
@@ -145,20 +145,20 @@ def test_children_before_parents_and_siblings_out_of_order() -> None:
             batch(agent("r", 0, 9)),
         )
     )
-    assert [text for _, text in brief(events)] == ["one", "two", "three", "four"]
+    assert [text for _, text in summarize_events(events)] == ["one", "two", "three", "four"]
 
 
-def test_parents_in_a_circle_are_told_all_the_same() -> None:
+def test_parents_in_a_circle_are_reported_all_the_same() -> None:
     _, events = read(
         batch(
             chat("a", 0, answered=[model("x")], parent="b"),
             chat("b", 1, answered=[model("y")], parent="a"),
         )
     )
-    assert sorted(text for _, text in brief(events)) == ["x", "y"]
+    assert sorted(text for _, text in summarize_events(events)) == ["x", "y"]
 
 
-def test_a_result_is_told_by_the_tool_and_not_again_by_the_next_prompt() -> None:
+def test_a_result_is_reported_by_the_tool_and_not_again_by_the_next_prompt() -> None:
     answer = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "r"}]}
     _, events = read(
         batch(
@@ -210,12 +210,12 @@ def test_a_tool_without_output_is_a_missing_result() -> None:
 def test_errors_of_tools_and_models() -> None:
     failed = {"status": {"code": 2, "message": "broke"}}
     _, events = read(batch(ran("b", 2, "f") | failed, chat("c", 3, [user("q")]) | failed))
-    assert brief(events)[1] == ("tool", "broke")
+    assert summarize_events(events)[1] == ("tool", "broke")
     assert notes_of(events, "result_facts") == [{"is_error": True, "error": "broke"}]
     assert notes_of(events, "error") == [{"error": "broke"}]
 
 
-def test_integers_that_no_double_holds_are_told_apart() -> None:
+def test_integers_that_no_double_holds_are_reported_apart() -> None:
     def printed(name: str, number: int, above: int | None, at: int, **given: Any) -> dict[str, Any]:
         return {
             "name": name,
@@ -252,7 +252,7 @@ def test_integers_that_no_double_holds_are_told_apart() -> None:
         ),
     ]
     record, events = read({"spans": spans, "final_output": None})
-    assert [text for _, text in brief(events)] == ["early", "late"]
+    assert [text for _, text in summarize_events(events)] == ["early", "late"]
     assert [who["name"] for who in record.participants] == ["one", "two"]
     assert record.conversation["id"] == str(2**100 + 1)
 
@@ -271,7 +271,7 @@ def test_agents_inside_agents(subagents: str, spans: int, words: bool) -> None:
     )
     _, events = read(given, subagents=subagents)
     assert [event["type"] for event in events].count("span_start") == spans
-    assert ("deep" in [text for _, text in brief(events)]) == words
+    assert ("deep" in [text for _, text in summarize_events(events)]) == words
     paired(events)
     if words:
         start = next(event for event in events if event["type"] == "span_start")
@@ -292,7 +292,7 @@ def test_a_loop_around_calls_of_a_model_says_nothing_twice() -> None:
             chat("j", 3, [user("q"), model("a")], [model("b")], parent="o"),
         )
     )
-    assert [text for _, text in brief(events)] == ["q", "a", "b"]
+    assert [text for _, text in summarize_events(events)] == ["q", "a", "b"]
 
 
 @pytest.mark.parametrize("where", ["inside", "beside"])
@@ -309,7 +309,7 @@ def test_a_span_of_the_client_beside_its_instrumentation_says_nothing_twice(wher
         )
     ]
     record, events = read(lines(batch(*spans)))
-    assert brief(events) == [
+    assert summarize_events(events) == [
         ("user", "one?"),
         ("assistant", "yes"),
         ("user", "two?"),
@@ -327,7 +327,7 @@ def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None
     assert [event["usage"]["input_tokens"] for event in events if "usage" in event] == [1, 2]
 
 
-def test_all_messages_on_the_span_of_an_agent_are_not_told_before_its_calls() -> None:
+def test_all_messages_on_the_span_of_an_agent_are_not_reported_before_its_calls() -> None:
     """Pydantic AI 2: the agent's span has the whole run, also the answers that its calls of the
     model have."""
     results = [_answered("1", "r")]
@@ -339,7 +339,7 @@ def test_all_messages_on_the_span_of_an_agent_are_not_told_before_its_calls() ->
     ]
     _, events = read(lines(batch(*spans)))
     paired(events)
-    told = [text for role, text in brief(events) if role != "assistant" or text]
+    told = [text for role, text in summarize_events(events) if role != "assistant" or text]
     assert [event["type"] for event in events].count("tool_use") == 1
     assert told.count("done") == 1
     assert told[-2:] == ["done", "beside"]
@@ -364,7 +364,7 @@ def test_ids_that_are_made_of_name_and_place_pair_by_order() -> None:
     spans = chat("a", 1, [user("q")], [answer], **of), chat("b", 3, history, [model("done")], **of)
     _, events = read(lines(batch(*spans)))
     paired(events)
-    assert [text for role, text in brief(events) if role == "tool"] == ["r0", "r1"]
+    assert [text for role, text in summarize_events(events) if role == "tool"] == ["r0", "r1"]
     linked = [
         event["links"]["call_id"]
         for event in events
@@ -392,7 +392,7 @@ def test_calls_under_the_ids_of_items_are_answered_in_order() -> None:
         lines(batch(chat("a", 1, [user("q")], [answer]), chat("b", 3, history, [model("done")])))
     )
     paired(events)
-    assert brief(events)[1] == ("assistant_thought", "Hm.")
+    assert summarize_events(events)[1] == ("assistant_thought", "Hm.")
     assert not notes_of(events, "orphan_result")
     linked = [
         event["links"]["call_id"]
@@ -402,7 +402,7 @@ def test_calls_under_the_ids_of_items_are_answered_in_order() -> None:
     assert linked[:2] == linked[2:]
 
 
-def test_a_call_among_the_contents_of_openinference_is_told_once() -> None:
+def test_a_call_among_the_contents_of_openinference_is_reported_once() -> None:
     output = "llm__output_messages__0__message__"
     call = {"id": "1", "function__name": "f", "function__arguments": "{}"}
     given = {
@@ -424,7 +424,7 @@ def test_one_answer_in_two_forms_counts_once() -> None:
         "attributes": [{"key": "message", "value": value({"role": "assistant", "content": "w"})}],
     }
     _, events = read(batch(chat("a", 0, [user("q")], [model("w")]) | {"events": [event]}))
-    assert [text for _, text in brief(events)] == ["q", "w"]
+    assert [text for _, text in summarize_events(events)] == ["q", "w"]
 
 
 def test_the_prompt_of_the_system_stands_first_also_when_the_agent_has_the_question() -> None:
@@ -435,7 +435,7 @@ def test_the_prompt_of_the_system_stands_first_also_when_the_agent_has_the_quest
             chat("a", 1, [system, user("q")], [model("w")], parent="r"),
         )
     )
-    assert [text for _, text in brief(events)] == ["s", "q", "w"]
+    assert [text for _, text in summarize_events(events)] == ["s", "q", "w"]
 
 
 def test_vercel_attributes() -> None:
@@ -459,8 +459,8 @@ def test_vercel_attributes() -> None:
             ),
         )
     )
-    assert [text for _, text in brief(events)][:2] == ["q", "w"]
-    assert events[1]["usage"] == {"input_tokens": 4}
+    assert [text for _, text in summarize_events(events)][:2] == ["q", "w"]
+    assert events[1]["usage"] == tokens(input_tokens=4)
     paired(events)
 
 
@@ -598,7 +598,7 @@ def test_tokens_by_every_name_that_dialects_have_for_them(name: str, told_as: st
     }
     _, events = read(batch(chat("c", 1, [user("hi")], [model("ho")], **spent)))
     (usage,) = [event["usage"] for event in events if "usage" in event]
-    assert usage == {"input_tokens": 20, "output_tokens": 9, told_as: 7}
+    assert usage == tokens(input_tokens=20, output_tokens=9, **{told_as: 7})
 
 
 def test_real_traces(corpus: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["pydantic_ai"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def request(*parts: Any, **more: Any) -> dict[str, Any]:
@@ -50,10 +50,10 @@ def test_leaves_to_others(value: Any) -> None:
     assert not READER.sniff(Source("input", data=json.dumps(value).encode()))
 
 
-def test_instructions_are_told_when_they_change() -> None:
+def test_instructions_are_reported_when_they_change() -> None:
     one, two = (request(part("user-prompt", "q"), instructions=words) for words in ("one", "two"))
     _, events = read([one, one, two])
-    assert [text for role, text in brief(events) if role == "system"] == ["one", "two"]
+    assert [text for role, text in summarize_events(events) if role == "system"] == ["one", "two"]
 
 
 def test_arguments_are_text_or_an_object() -> None:
@@ -75,7 +75,7 @@ def test_a_retry_is_the_failed_result_of_its_call_or_words_of_the_runtime() -> N
     record, events = read(
         [response(call), request(again, part("retry-prompt", [{"msg": "bad"}], tool_call_id="x"))]
     )
-    assert brief(events)[1] == ("tool", "wrong")
+    assert summarize_events(events)[1] == ("tool", "wrong")
     assert notes_of(events, "result_facts") == [{"is_error": True, "retry": True}]
     assert (events[3]["role"], events[3]["visibility"]) == ("user", "internal")
     assert events[3]["content"]["data"] == [{"msg": "bad"}]
@@ -128,7 +128,7 @@ def test_what_other_models_failed_at_is_counted_as_theirs() -> None:
         [response(part("text", "x"), model_name="gpt-5", failed_attempts=[tried, 5])]
     )
     assert notes_of(events, "model_fallback") == [{"outcome": "rejected"}]
-    assert events[0].get("usage") == {"input_tokens": 7, "output_tokens": 1}
+    assert events[0].get("usage") == tokens(input_tokens=7, output_tokens=1)
     models = {
         participant["actor_id"]: participant.get("model") for participant in record.participants
     }
@@ -140,12 +140,12 @@ def test_what_is_spoken_is_said() -> None:
     asked = {"part_kind": "speech", "speaker": "user", "transcript": "hello", "audio": None}
     answer = {"part_kind": "speech", "speaker": "assistant", "transcript": None, "audio": sound}
     record, events = read([request(asked), response(answer)])
-    assert brief(events[:1]) == [("user", "hello")]
+    assert summarize_events(events[:1]) == [("user", "hello")]
     assert (events[1]["role"], events[1]["content"]["data"][0]["type"]) == ("assistant", "audio")
     assert not record.notes
 
 
-def test_instructions_that_a_baseline_repeats_are_told_once() -> None:
+def test_instructions_that_a_baseline_repeats_are_reported_once() -> None:
     blocks = [{"part_kind": "instruction", "content": words} for words in ("known", "other")]
     _, events = read(
         [
@@ -155,7 +155,7 @@ def test_instructions_that_a_baseline_repeats_are_told_once() -> None:
             )
         ]
     )
-    assert brief(events) == [("system", "is known"), ("system", "other")]
+    assert summarize_events(events) == [("system", "is known"), ("system", "other")]
 
 
 def test_files_in_prompts_answers_and_results() -> None:
@@ -218,7 +218,7 @@ def test_files_in_prompts_answers_and_results() -> None:
 )
 def test_usage(usage: Any, counted: Any) -> None:
     _, events = read([response(part("text", "x"), usage=usage)])
-    assert events[0].get("usage") == counted
+    assert events[0].get("usage") == (tokens(**counted) if counted else None)
 
 
 def test_usage_of_an_answer_without_words_stands_alone() -> None:
@@ -230,7 +230,7 @@ def test_usage_of_an_answer_without_words_stands_alone() -> None:
             ),
         ]
     )
-    assert [event.get("usage") for event in events] == [None, None, {"input_tokens": 1}, None]
+    assert [event.get("usage") for event in events] == [None, None, tokens(input_tokens=1), None]
     assert notes_of(events, "message_facts") == [{"finish_reason": "content_filter"}]
 
 

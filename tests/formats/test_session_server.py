@@ -11,11 +11,11 @@ from open_token.model.log_events import LOG_EVENT_TYPES
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired, stream
-from readers.told import brief, reading
+from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["session_server"]
 
-read = reading(READER)
+read = build_read_function(READER)
 
 
 def turn(name: str, role: str = "assistant", *blocks: Any, **more: Any) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_leaves_to_others(value: Any) -> None:
     assert not READER.sniff(Source("input", data=json.dumps(value).encode()))
 
 
-def test_calls_without_blocks_are_told_after_them() -> None:
+def test_calls_without_blocks_are_reported_after_them() -> None:
     _, events = read(
         [turn("a", "assistant", "w", tool_calls=[call("1", result="x"), call("2", result="y")])]
     )
@@ -106,7 +106,7 @@ def test_calls_without_blocks_are_told_after_them() -> None:
         "tool_result",
         "tool_result",
     ]
-    assert [text for role, text in brief(events) if role == "tool"] == ["x", "y"]
+    assert [text for role, text in summarize_events(events) if role == "tool"] == ["x", "y"]
     assert events[1]["content"]["data"]["arguments"] == {"c": 1}
     paired(events)
 
@@ -122,14 +122,14 @@ def test_calls_without_result(status: str) -> None:
 
 def test_done_without_a_result_is_an_empty_output() -> None:
     _, events = read([turn("a", tool_calls=[call("1", "done", result=None)])])
-    assert brief(events)[1] == ("tool", "")
+    assert summarize_events(events)[1] == ("tool", "")
 
 
 def test_the_meta_of_a_result_is_not_what_the_model_saw() -> None:
     _, events = read(
         [turn("a", tool_calls=[call("1", result={"ok": True, "_meta": {"ui": {"title": "T"}}})])]
     )
-    assert brief(events)[1] == ("tool", {"ok": True})
+    assert summarize_events(events)[1] == ("tool", {"ok": True})
     assert notes_of(events, "result_facts") == [{"_meta": {"ui": {"title": "T"}}}]
 
 
@@ -243,23 +243,26 @@ def test_patches_are_folded() -> None:
         patch("set_status", 9, status="failed", failure_reason="tired"),
     ]
     _, events = read(lines(*log, log[1]))
-    assert [text for role, text in brief(events) if role == "assistant"][:2] == ["ab", "new"]
-    assert ("assistant_thought", "t") in brief(events)
-    assert [text for role, text in brief(events) if role == "tool"] == ["r", "late"]
+    assert [text for role, text in summarize_events(events) if role == "assistant"][:2] == [
+        "ab",
+        "new",
+    ]
+    assert ("assistant_thought", "t") in summarize_events(events)
+    assert [text for role, text in summarize_events(events) if role == "tool"] == ["r", "late"]
     assert notes_of(events, "error") == [{"failure_reason": "tired"}]
 
 
 def test_the_whole_turn_wins_over_its_patches() -> None:
     whole = {"session_id": "s", **turn("t", "assistant", "all of it")}
     _, events = read(lines(patch("add_content", 1, type="text", text_delta="part"), whole))
-    assert brief(events) == [("assistant", "all of it")]
+    assert summarize_events(events) == [("assistant", "all of it")]
     _, events = read(
         lines(
             patch("add_content", 1, type="text", text_delta="part"),
             patch("sync", 2, turn=turn("t", "assistant", "synced")),
         )
     )
-    assert brief(events) == [("assistant", "synced")]
+    assert summarize_events(events) == [("assistant", "synced")]
 
 
 def test_sessions_of_a_log() -> None:
@@ -298,7 +301,7 @@ def test_usage_and_times() -> None:
     )
     assert [(event.get("ts"), event.get("usage")) for event in events] == [
         ("2026-01-01T00:00:00Z", None),
-        ("2026-01-01T00:00:00Z", {"input_tokens": 5, "output_tokens": 1}),
+        ("2026-01-01T00:00:00Z", tokens(input_tokens=5, output_tokens=1)),
     ]
 
 
@@ -324,13 +327,13 @@ def test_a_log_is_folded() -> None:
     ]
     assert claimed(lines(*log)) == "session_server"
     record, events = read(lines(*log))
-    assert brief(events) == [("assistant", "ab")]
+    assert summarize_events(events) == [("assistant", "ab")]
     assert record.conversation["title"] == "Title"
     assert [(note.code, note.place, note.count) for note in record.notes] == [
         ("bad-entry", "line 5", 2)
     ]
     _, events = read(log)
-    assert brief(events) == [("assistant", "ab")]
+    assert summarize_events(events) == [("assistant", "ab")]
 
 
 def test_the_logs_of_several_sessions() -> None:
@@ -348,7 +351,7 @@ def test_the_logs_of_several_sessions() -> None:
     source.conversation = "b"
     draft = Draft()
     READER.read(source, draft)
-    assert brief(list(draft.finish(lambda: "").events))[0] == ("assistant", "b")
+    assert summarize_events(list(draft.finish(lambda: "").events))[0] == ("assistant", "b")
 
 
 def test_a_card_stands_behind_the_result_it_came_with() -> None:

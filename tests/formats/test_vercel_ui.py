@@ -9,11 +9,11 @@ import pytest
 from open_token.registry import READERS
 from open_token.sources.source import Source
 from readers.framework_files import claimed, lines, notes_of, paired
-from readers.told import PNG, brief, reading
+from readers.provider_readers import PNG, build_read_function, summarize_events
 
 READER = READERS["vercel_ui"]
 
-read = reading(READER)
+read = build_read_function(READER)
 USER = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 
 
@@ -78,7 +78,7 @@ def test_a_saved_stream_is_the_message_that_a_client_makes_of_it() -> None:
     )
     assert claimed(stream) == "vercel_ui"
     _, events = read(stream)
-    assert brief(events) == [("assistant", "hihi")]
+    assert summarize_events(events) == [("assistant", "hihi")]
 
 
 def test_an_answer_that_goes_on_keeps_its_id_and_another_begins() -> None:
@@ -89,7 +89,11 @@ def test_an_answer_that_goes_on_keeps_its_id_and_another_begins() -> None:
     error = {"type": "error", "errorText": "gone"}
     stream = events_of(start, *said("1"), start, *said("2"), {"type": "start"}, *said("3"), error)
     record, events = read(stream)
-    assert brief(events)[:3] == [("assistant", "1"), ("assistant", "2"), ("assistant", "3")]
+    assert summarize_events(events)[:3] == [
+        ("assistant", "1"),
+        ("assistant", "2"),
+        ("assistant", "3"),
+    ]
     assert notes_of(events, "error") == [{"errorText": "gone"}]
     assert not record.notes
 
@@ -146,14 +150,14 @@ def test_outputs_and_errors() -> None:
         "tool_result",
         "tool_result",
     ]
-    assert [text for role, text in brief(events) if role == "tool"] == [0, "broke"]
+    assert [text for role, text in summarize_events(events) if role == "tool"] == [0, "broke"]
     assert notes_of(events, "result_facts") == [{"is_error": True}]
     paired(events)
 
 
 def test_an_output_that_is_null_is_an_output() -> None:
     _, events = read([answer(tool("output-available", output=None))])
-    assert brief(events)[1] == ("tool", "")
+    assert summarize_events(events)[1] == ("tool", "")
 
 
 def test_calls_of_two_steps_are_two_groups() -> None:
@@ -178,7 +182,7 @@ def test_calls_of_two_steps_are_two_groups() -> None:
     ]
 
 
-def test_approvals_are_told() -> None:
+def test_approvals_are_reported() -> None:
     denied = tool("output-denied", approval={"id": "a", "approved": False, "reason": "no"})
     _, events = read(
         [
@@ -273,7 +277,7 @@ def test_reasoning_with_and_without_words() -> None:
             answer({"type": "reasoning", "text": "a"}, sealed, {"type": "reasoning", "text": ""}),
         ]
     )
-    assert [text for role, text in brief(events) if role == "assistant_thought"] == [
+    assert [text for role, text in summarize_events(events) if role == "assistant_thought"] == [
         "a",
         {"redacted": True, "encrypted": True},
     ]

@@ -20,7 +20,7 @@ ODD: tuple[Any, ...] = (
 )
 
 
-def bent(document: Any, rounds: int = 3) -> Iterator[Any]:
+def iter_misshapen(document: Any, rounds: int = 1) -> Iterator[Any]:
     """The document again and again, each time with another value replaced, by turns with every odd
     one."""
     number = 0

@@ -12,7 +12,7 @@ from open_token.model.document import Event, Record
 from open_token.registry import detect_format
 from open_token.sources.source import Source
 from readers.exported import documents, words
-from readers.odd_shapes import bent
+from readers.odd_shapes import iter_misshapen
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -85,7 +85,7 @@ def assert_takes_odd_shapes(reader: ModuleType, name: str) -> None:
     ours."""
     tried = 0
     for records in golden_records(name):
-        for made in bent(records, rounds=1):
+        for made in iter_misshapen(records):
             source = Source(
                 "odd", data=lines(*made) if isinstance(made, list) else json.dumps(made).encode()
             )

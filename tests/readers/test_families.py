@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from conftest import KEY
-from golden_cases import CASES, read_case
+from helpers.golden_cases import CASES, read_case
 from open_token.context import Context
 from open_token.errors import InputError
-from open_token.model.document import Note
+from open_token.model.omissions import Note
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import list_conversations
@@ -160,7 +160,7 @@ def test_there_are_families() -> None:
 
 
 @pytest.mark.parametrize("case", FAMILIES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_the_talk_around_stays(case: Path, tmp_path: Path) -> None:
+def test_the_conversation_around_stays(case: Path, tmp_path: Path) -> None:
     path, _ = read_case(case, tmp_path)
     reader, name = case.parent.name, f"{case.parent.name}/{case.name}"
     found = list_conversations(opened(path), reader)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import KEY
-from golden_cases import CASES, read_case
+from helpers.golden_cases import CASES, read_case
+from helpers.restore_check import WHOLE, check_restore
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError
 from open_token.library.export_many import export_conversations, list_exports
@@ -22,7 +23,6 @@ from open_token.registry import (
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
 from readers.exported import ALL
-from there_and_back import WHOLE, there_and_back
 
 HOLDING = [name for name in READERS if load_reader(name).definition.holds_several]
 
@@ -74,5 +74,5 @@ def test_together_they_give_the_source_back(reader: str, tmp_path: Path) -> None
     (path, *_) = sources(reader, tmp_path)
     made = tmp_path / "made"
     made.mkdir()
-    _, wrong = there_and_back(opened(path), reader, Context(ExportOptions.of(WHOLE), key=KEY), made)
+    _, wrong = check_restore(opened(path), reader, Context(ExportOptions.of(WHOLE), key=KEY), made)
     assert wrong == []

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import fake_talk
-from golden_cases import CASES, GOLDEN, read_case
+from helpers import fake_format
+from helpers.golden_cases import CASES, GOLDEN, read_case
 from open_token import registry
 from open_token.errors import InputError, UsageError
 from open_token.library.discovery import Discovery
@@ -55,9 +55,31 @@ def test_what_nobody_claims(data: bytes, code: str) -> None:
     assert problem.help
 
 
+@pytest.mark.parametrize(
+    ("data", "title"),
+    [
+        (b'{"parentUuid": null, "sessionId": "s", "kind": "novel"}\n', "Claude Code"),
+        (b'{"timestamp": "t", "type": "novel", "payload": {}}\n', "Codex"),
+        (b'{"chunkedPrompt": 7}', "Google AI Studio"),
+        (b'{"data": {"resourceSpans": 1}, "resource_logs": 2}', "OpenTelemetry"),
+    ],
+)
+def test_a_near_miss_is_named(data: bytes, title: str) -> None:
+    problem = problem_of(data)
+    assert problem.code == "input.unknown"
+    assert "of a version that is not known" in problem.what
+    assert title in problem.what
+    assert "--from " in str(problem.help)
+
+
+def test_a_short_or_plain_signature_alone_is_no_near_miss() -> None:
+    for data in (b'{"threadId": 1}', b'{"source": 1, "action": 2, "agent": 3}', b'{"mapping": 1}'):
+        assert "looks like" not in problem_of(data).what
+
+
 def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_talk.install(monkeypatch, beside=("openai_chat",))
-    monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+    fake_format.install_fake_format(monkeypatch, beside=("openai_chat",))
+    monkeypatch.setattr(fake_format, "sniff", lambda source: True)
     problem = problem_of(b'[{"role": "user", "content": "hello"}]')
     assert problem.code == "input.ambiguous"
     assert "fake_talk or openai_chat" in problem.what
@@ -66,29 +88,33 @@ def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch
 
 def test_an_export_is_one_whatever_its_events_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by the fuzzer: an event with a key of OpenCode's."""
-    fake_talk.install(monkeypatch)
-    monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+    fake_format.install_fake_format(monkeypatch)
+    monkeypatch.setattr(fake_format, "sniff", lambda source: True)
     assert detect_format(Source("talk", data=b'{"open_token_version": "0.1"}')) == "open_token"
 
 
 def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_talk.install(monkeypatch)
-    assert detect_format(Source.of(fake_talk.write(tmp_path / "talk.ndjson"))) == "fake_talk"
+    fake_format.install_fake_format(monkeypatch)
+    assert (
+        detect_format(Source.of(fake_format.write_fake_session(tmp_path / "talk.ndjson")))
+        == "fake_talk"
+    )
     (tmp_path / "claude.jsonl").write_text('{"open_token_version": "0.1"}')
     assert detect_format(Source.of(tmp_path / "claude.jsonl")) == "open_token"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_every_golden_input_is_claimed_by_its_reader(case: Path, tmp_path: Path) -> None:
-    path, _ = read_case(case, tmp_path)
-    assert (
-        detect_format(Source.of_folder(path) if path.is_dir() else Source.of(path))
-        == case.parent.name
-    )
+@pytest.mark.parametrize("reader", READERS)
+def test_every_golden_input_is_claimed_by_its_reader(reader: str, tmp_path: Path) -> None:
+    for case in CASES:
+        if case.parent.name == reader:
+            (tmp_path / case.name).mkdir()
+            path, _ = read_case(case, tmp_path / case.name)
+            source = Source.of_folder(path) if path.is_dir() else Source.of(path)
+            assert detect_format(source) == reader, case.name
 
 
 UNHEARD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
-LOGS = "claude_code codex copilot_cli gemini_cli grok_cli iflow kimi_cli openhands otel_genai pi qwen_code".split()
+LOGS = "acp claude_code claude_stream codex codex_app_server copilot_cli factory_droid gemini_cli grok_cli iflow kimi_cli openclaw openhands otel_genai pi qwen_code".split()
 """Formats that a runtime writes line by line, and to which its next version may add kinds of
 lines."""
 
@@ -113,8 +139,7 @@ def test_a_sign_is_found_wherever_it_stands(frame: bytes) -> None:
     for sign in {s for reader in READERS.values() for s in reader.definition.signatures}:
         for part in (sign, sign[1:], sign[:-1], sign[1:-1]):
             data = frame % part
-            quoted = set(data.split(b'"')[1:-1])
-            assert registry._occurs(sign, data, quoted) == (sign in data), data
+            assert registry.Head(data).contains(sign) == (sign in data), data
 
 
 def test_every_package_of_agents_and_formats_is_a_reader() -> None:

@@ -39,7 +39,7 @@ CONTEXTS = [
         key=KEY,
     ),
 ]
-ONE_IN = 12
+ONE_IN = 36
 """So many are left out for each that is tried; `make test-full` tries all."""
 Place = tuple[str | int, ...]
 

@@ -38,7 +38,7 @@ class TestDatabase:
         ]
         assert [sql.split()[1] for sql in database.schema] == ["TABLE", "INDEX"]
 
-    def test_it_cannot_be_written_to(self, path: Path) -> None:
+    def test_database_is_opened_read_only(self, path: Path) -> None:
         with pytest.raises(InputError):
             list(Database(path, "talk.db").rows("DELETE FROM talk"))
         assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]

@@ -96,7 +96,7 @@ def test_to_look_at_a_neighbour_is_not_to_read_it(tmp_path: Path) -> None:
     assert [found.is_read for found in source.family] == [True, True]
 
 
-def test_text_is_mended_and_that_is_noted() -> None:
+def test_text_is_repaired_and_that_is_noted() -> None:
     source = Source("talk", data="# grüße\n".encode() + b"\xff\n")
     assert source.text == "# grüße\n�\n"
     assert list(source.repaired) == [2]

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.growth import grows_linearly
 from open_token.errors import InputError
+from open_token.jsontools.repair import find_objects
 from open_token.sources import origin
-from open_token.sources.source import SAMPLE_RECORDS, Source
+from open_token.sources.source import SAMPLE_RECORDS, IrregularLine, Source
 
 JSON = st.recursive(
     st.none()
@@ -64,7 +66,13 @@ def error_of(source: Source) -> InputError:
         (b'{\n "a": 1\n}', "document"),
         (b'[{"a": 1}]', "document"),
         (b'[\n{"a": 1}\n]', "document"),
-        (b'{"a": 1}\noops\n', "document"),
+        (b'{"a": 1}\noops\n', "lines"),
+        (b'oops"}\n{"a": 1}\n{"b": 2}\n', "lines"),
+        (b'\0\0\0\0\n{"a": 1}\n{"b": 2}\n', "lines"),
+        (b'{"a": \n{"b": 1}\n{"c": 2}\n', "lines"),
+        (b'{"a": 1}\n\0\0\0\0\n', "lines"),
+        (b'oops\n{"a": 1}\n', "text"),
+        (b'[\n{"a": 1}\n', "document"),
         (b'event: start\ndata: {"a": 1}\n\n', "events"),
         (b': hello\n\ndata: {"a": 1}\n\n', "events"),
     ],
@@ -96,11 +104,11 @@ def test_saved_events_are_records() -> None:
     assert list(of(data).records()) == [(4, {"a": 1}), (8, {"b": 2}), (12, {"c": 3})]
 
 
-def test_the_sample_is_short_and_stops_at_a_broken_line() -> None:
+def test_the_sample_is_short_and_passes_over_a_torn_line() -> None:
     assert of(lines(*({"n": n} for n in range(200)))).sample == [
         {"n": n} for n in range(SAMPLE_RECORDS)
     ]
-    assert of(b'{"a":1}\n{"b":\n{"c":3}\n').sample == [{"a": 1}]
+    assert of(b'{"a":1}\n{"b":\n{"c":3}\n').sample == [{"a": 1}, {"c": 3}]
     assert of(b"plain text").sample == []
 
 
@@ -140,18 +148,12 @@ def test_what_was_written_is_read(records: list[Any]) -> None:
 class TestBroken:
     """Input that cannot be read says what and where."""
 
-    @pytest.mark.parametrize("ending", [b"\n", b"\n" + lines({"n": 18}), b""])
-    def test_a_broken_line_is_named(self, ending: bytes) -> None:
-        problem = error_of(of(lines(*({"n": n} for n in range(16))) + b'{"n": oops}' + ending))
-        assert (problem.code, problem.where) == ("input.json", "talk:17:7")
-        assert "oops" not in str(problem)
-
     @pytest.mark.parametrize(
         ("data", "where"),
         [
             (b'[\n{"a": 1},\n{"b": oops}\n]', "talk:3:7"),
-            (b'{"a": 1}\noops\n', "talk:2:1"),
             (b'{"a": 1', "talk:1:8"),
+            (b'{"a": oops}\n{"b": oops}\n', "talk:1:7"),
         ],
     )
     def test_a_broken_document_is_named(self, data: bytes, where: str) -> None:
@@ -159,17 +161,11 @@ class TestBroken:
         assert (problem.code, problem.where) == ("input.json", where)
 
     @pytest.mark.parametrize(
-        "bad", [b"{'a': 1}", b'{"a": NaN}', b'{"a": 1,}', b'{"a": 01}', b'{"a": "\x01"}', b"{} {}"]
-    )
-    def test_only_json_is_json(self, bad: bytes) -> None:
-        assert error_of(of(b'{"first": 1}\n' + bad + b"\n{}\n")).code == "input.json"
-
-    @pytest.mark.parametrize(
         ("data", "where"),
         [
-            (b'{"a": 1}\n{"b": "\xff"}\n', "talk:2:8"),
-            (b'{"a": 1}\n{"b": "\xff"}', "talk:2:8"),
-            (b'{"a": 1}\n{"b": "\xed\xa0\x80"}\n', "talk:2:8"),
+            (b'{"b": "\xff"}\n', "talk:1:8"),
+            (b'{"b": "\xff"}\n{"b": "\xff"}', "talk:1:8"),
+            (b'{"b": "\xed\xa0\x80"}\n', "talk:1:8"),
             (b'{\n "a": "\xc3\xa9\xff"\n}', "talk:2:10"),
         ],
     )
@@ -192,6 +188,83 @@ class TestBroken:
     )
     def test_deep_nesting_is_refused(self, data: bytes) -> None:
         assert error_of(of(data)).code == "input.deep"
+
+
+class TestTornLines:
+    """A line that is not JSON costs that line, and never the session."""
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            *(b"{'a': 1}", b'{"a": NaN}', b'{"a": 1,}', b'{"a": 01}', b'{"a": "\x01"}', b"oops"),
+            *(b'{"a": {"b": 1}', b'"half', b'{"a": "\xe2\x82', b"\0" * 100),
+            # An object inside a torn one is no record.
+            *(
+                b'{"a": [{"b": 1}',
+                b'{"a": [{"b": 1}, oops',
+                b'age": {"role": "user"}}',
+                b'1}}{"b":',
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("ending", [b"\n", b"\n" + lines({"n": 18})])
+    def test_it_is_left_out_and_counted(self, bad: bytes, ending: bytes) -> None:
+        source = of(lines(*({"n": n} for n in range(16))) + bad + ending)
+        numbers = [*range(16), 18] if len(ending) > 1 else [*range(16)]
+        assert [record for _, record in source.records()] == [{"n": n} for n in numbers]
+        assert source.torn == {17: len(bad)}
+
+    @pytest.mark.parametrize(
+        ("line", "records", "lost"),
+        [
+            (b'{"a":1}{"b":2}', [{"a": 1}, {"b": 2}], 0),
+            (b'{"a":1} {"b":{"c":[2]}}\t{"d":3}', [{"a": 1}, {"b": {"c": [2]}}, {"d": 3}], 0),
+            (b'{"a":1}{"b":', [{"a": 1}], 5),
+            (b'{"a":1}oops', [{"a": 1}], 4),
+            (b'{"type":"as{"type":"user","x":{"y":1}}', [{"type": "user", "x": {"y": 1}}], 11),
+            (b'{"a":1,{"b":2}', [{"b": 2}], 7),
+            (b'{"a":{"x":1},"c{"b":[{"d":2}]}', [{"b": [{"d": 2}]}], 15),
+            (b'{"type":1,"c":{"type":2,"d":{"e":3}}', [{"type": 2, "d": {"e": 3}}], 14),
+            (b'{"a":"half \\{"b":2}', [{"b": 2}], 12),
+            (b'{"a":"\xe2\x82{"b":2}', [{"b": 2}], 8),
+            (b'\0\0\0\0{"b":2}', [{"b": 2}], 4),
+            (b'{"a":"x\0\0\0{"b":2}', [{"b": 2}], 10),
+        ],
+    )
+    def test_whole_objects_in_it_are_read(self, line: bytes, records: list[Any], lost: int) -> None:
+        source = of(lines({"n": 1}) + line + b"\n" + lines({"n": 3}))
+        assert list(source.records()) == [(1, {"n": 1}), *((2, r) for r in records), (3, {"n": 3})]
+        assert source.torn == ({2: lost} if lost else {})
+        assert list(source.lines())[1] == (2, IrregularLine(line + b"\n", records))
+
+    def test_bytes_that_are_not_utf8_are_replaced(self) -> None:
+        source = of(b'{"a": 1}\n{"b": "\xff"}\n')
+        assert list(source.records()) == [(1, {"a": 1}), (2, {"b": "\ufffd"})]
+        assert (list(source.repaired), source.torn) == ([2], {})
+
+    @pytest.mark.parametrize(
+        ("text", "replaced"), [(b"\xff", "\ufffd"), (b"\\ud800", "\ufffd"), (b"\xe2\x82", "\ufffd")]
+    )
+    def test_an_object_of_a_torn_line_is_repaired(self, text: bytes, replaced: str) -> None:
+        source = of(b'{"a":1}\n{"b":"\xff{"c":"' + text + b'"}{"d":4}\n')
+        assert list(source.records()) == [(1, {"a": 1}), (2, {"c": replaced}), (2, {"d": 4})]
+        assert (list(source.repaired), source.torn) == ([2], {2: 7})
+
+    def test_saved_events_may_be_torn_too(self) -> None:
+        source = of(b'data: {"a":1}\n\ndata: {"b":\n\ndata: {"c":3}\n\n')
+        assert list(source.records()) == [(1, {"a": 1}), (5, {"c": 3})]
+        assert source.torn == {3: 5}
+
+    def test_an_input_of_torn_lines_is_refused(self) -> None:
+        problem = error_of(of(b'{"a":1}\n' + b'{"b": oops\n' * 10_001))
+        assert (problem.code, problem.where) == ("input.json", "talk:2:7")
+        assert "oops" not in str(problem)
+
+    @pytest.mark.parametrize(
+        "unit", [b"{", b'{"', b'{"a":', b'{"a":{"a":1},', b'{"a":1},', b'"{', b"{}x", b"\0"]
+    )
+    def test_hostile_lines_take_linear_time(self, unit: bytes) -> None:
+        assert grows_linearly(lambda size: find_objects(unit * (size // len(unit))), 100_000)
 
 
 class TestHalfLine:
@@ -218,7 +291,7 @@ class TestHalfLine:
 class TestSurrogates:
     """Half a surrogate pair, as JavaScript writes it, is mended."""
 
-    def test_each_is_replaced_and_told_once(self) -> None:
+    def test_each_is_replaced_and_reported_once(self) -> None:
         source = of(b'{"a": "x\\ud83d"}\n{"b": "\\ud83d\\ude00"}\n{"\\udc00": 3}\n')
         assert [record for _, record in source.records()] == [
             {"a": "x\ufffd"},
@@ -239,7 +312,7 @@ class TestGzip:
 
     DATA = lines(*({"n": n, "text": str(n) * 50} for n in range(3000)))
 
-    def test_it_is_unpacked(self, tmp_path: Path) -> None:
+    def test_compressed_source_is_unpacked(self, tmp_path: Path) -> None:
         (tmp_path / "a.jsonl").write_bytes(gzip.compress(self.DATA))
         for source in (of(gzip.compress(self.DATA)), Source.of(tmp_path / "a.jsonl")):
             assert sum(1 for _ in source.records()) == 3000
@@ -253,16 +326,16 @@ class TestGzip:
         ],
     )
     @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
-    def test_cut_off_is_told(self, data: bytes, share: float) -> None:
+    def test_cut_off_is_reported(self, data: bytes, share: float) -> None:
         packed = gzip.compress(data)
         problem = error_of(of(packed[: int(len(packed) * share)]))
-        assert (problem.code, problem.where) == ("input.gzip", "talk")
+        assert (problem.code, problem.where) == ("input.compressed", "talk")
 
-    def test_damaged_is_told(self) -> None:
+    def test_damaged_is_reported(self) -> None:
         packed = bytearray(gzip.compress(self.DATA))
         packed[-6] ^= 0xFF
-        assert error_of(of(bytes(packed))).code == "input.gzip"
-        assert error_of(of(b"\x1f\x8b" + b"x" * 100)).code == "input.gzip"
+        assert error_of(of(bytes(packed))).code == "input.compressed"
+        assert error_of(of(b"\x1f\x8b" + b"x" * 100)).code == "input.compressed"
 
 
 class TestOf:
@@ -370,7 +443,7 @@ def test_progress_tells_the_bytes_done() -> None:
     assert told[-1] == source.size
 
 
-def test_progress_of_what_was_parsed_already_is_told_at_its_end() -> None:
+def test_progress_of_what_was_parsed_already_is_reported_at_its_end() -> None:
     told: list[int] = []
     source = of(lines({"a": 1}, {"b": 2}))
     source.progress = told.append
@@ -407,7 +480,7 @@ def test_one_record_by_its_number(data: bytes, packed: bool) -> None:
     ]
 
 
-def test_one_record_that_is_mended() -> None:
+def test_one_record_that_is_repaired() -> None:
     source = Source("x", data=b'{"n":1}\n{"n":"\\ud800"}\n')
     assert source.record_at(2) == {"n": "\ufffd"}
     assert list(source.repaired) == [2]

@@ -61,7 +61,7 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
     ) == [1, 2]
 
 
-def test_a_rewritten_file_is_not_told_twice(tmp_path: Path) -> None:
+def test_a_rewritten_file_is_not_reported_twice(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1) + line(2) + line(2))
 
@@ -130,9 +130,7 @@ def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> N
     assert numbers(path, rotate, append(path, line(4))) == [1, 2, 3, 4]
 
 
-def test_it_is_away_just_when_it_is_opened_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_missing_while_it_is_reopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(line(1))
     (tmp_path / "new").write_bytes(line(2))

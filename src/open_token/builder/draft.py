@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from open_token.builder.call_pairing import CallTracker
-from open_token.builder.event_writer import EventWriter, build_links
+from open_token.builder.event_writer import EventWriter, build_event, build_links
 from open_token.jsontools.walk import estimate_memory, normalize_json_values
 from open_token.model.document import (
     Content,
@@ -19,13 +19,13 @@ from open_token.model.document import (
     EventType,
     Integrity,
     Kind,
-    Note,
     Participant,
     Record,
     Role,
     Usage,
 )
 from open_token.model.document import Visibility as Visibility
+from open_token.model.omissions import Note, Omitted, find_omitted
 from open_token.storage.spool import Spool
 
 MISSING_RESULT = {"missing_result": True}
@@ -113,6 +113,28 @@ class Draft(EventWriter):
             visibility = "internal" if role in ("system", "developer") else "public"
         return self._add("message", role, visibility, actor, body, ts, None, span, parent, usage)
 
+    def insert_message(
+        self,
+        position: int,
+        role: Role,
+        content: str | list[Any],
+        actor: str,
+        *,
+        ts: str | None = None,
+        visibility: Visibility = "public",
+    ) -> None:
+        """Insert a message before the event at a position, once that has been passed.
+
+        For what a reader learns to be missing only later. It goes with an abandoned branch around
+        it, so branches must be dropped before.
+        """
+        place = position - 1
+        if place >= 0 and self._late_edits.is_dropped(place):
+            return
+        body = self._build_text(content) if type(content) is str else self._build_json(content)
+        event = build_event("", ts, "message", actor, visibility, role, body)
+        self._late_edits.insert(place, event)
+
     def add_reasoning(
         self,
         text: str | None,
@@ -153,6 +175,8 @@ class Draft(EventWriter):
 
         A call that is added again while it is open is noted, not repeated.
         """
+        # Streaming runtimes write a message again with every block they add. A second call with
+        # the id of an open one would also leave the first without a result for ever.
         if native_id and self._calls.is_open(native_id):
             self.note_omission(
                 "duplicate-call", f"event {self.count}", "a call with the same id is still open"
@@ -188,6 +212,8 @@ class Draft(EventWriter):
         """Add the output of a call; facts about it (error flag, exit code) become an annotation."""
         call = self._calls.close_call(native_id, self.count)
         if call is None:
+            # A call has exactly one result in the format. A second one is preserved, but as an
+            # annotation, which is paired with nothing.
             answered = self._calls.get_answered_id(native_id)
             if answered:
                 repeated = {"kind": "repeated_result", "call_id": answered, "output": output}
@@ -236,6 +262,7 @@ class Draft(EventWriter):
             if not span and "links" in parent:
                 span = parent["links"].get("span_id")
             actor = actor or parent["actor_id"]
+            # Facts about a call stay next to it: a missing result is inserted after them.
             self._calls.extend_run(self.count)
         actor = actor or self.get_actor("system", "runtime")
         return self._add(
@@ -308,14 +335,24 @@ class Draft(EventWriter):
         self._weight += estimate_memory(event.get("content"))
         self._append(event)
 
-    def note_omission(self, code: str, place: str, detail: str) -> None:
-        """Note something that is not exported; equal notes are counted, with the first place."""
+    def note_omission(
+        self,
+        code: str,
+        place: str,
+        detail: str,
+        *,
+        what: Omitted | None = None,
+        size: int = 0,
+        events: int = 0,
+    ) -> None:
+        """Note something that is not exported; equal notes are counted, with the first place.
+
+        `what` says what of the conversation it is, if somebody said it; `size` is its number of
+        characters and `events` its number of records, if known.
+        """
+        note = Note(code, place, detail, 1, what or find_omitted(code), size, events)
         known = self._notes.get((code, detail))
-        if known is None:
-            note = Note(code, place, detail, 1)
-        else:
-            note = Note(code, known.place, detail, known.count + 1)
-        self._notes[code, detail] = note
+        self._notes[code, detail] = note if known is None else known.plus(note)
 
     @property
     def notes(self) -> list[Note]:
@@ -335,6 +372,7 @@ class Draft(EventWriter):
                 "abandoned-branch",
                 f"event {first + 1}",
                 "an abandoned branch; branches=all exports it",
+                events=end - first,
             )
             return
         span_id = self._create_span_id()

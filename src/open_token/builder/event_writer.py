@@ -1,5 +1,6 @@
 """Writing of events: ids, content that every JSON parser reads alike, and the way to the spool."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from open_token.builder.late_edits import LateEdits
@@ -17,10 +18,12 @@ from open_token.model.document import (
 from open_token.storage.spool import Spool
 
 _EVENT_WEIGHT = 900
+"""Bytes of memory that an event takes beside its content, for the limit of the spool."""
 _BATCH_MASK = 127
 """Events go to the spool in batches of 128."""
 _MAX_BATCH_WEIGHT = 1 << 20
 _MAX_TOKENS = 2**53 - 1
+_NO_TOKENS = dict.fromkeys(Usage.__annotations__, 0)
 
 
 class EventWriter:
@@ -29,6 +32,8 @@ class EventWriter:
     def __init__(self, *, spool: Spool | None = None) -> None:
         self.first_ts: str | None = None
         self.coercions: list[Coercion] = []
+        self.checkpoint: Callable[[], None] | None = None
+        """Called with each batch of events; what it raises ends the reading."""
         self.spool = Spool() if spool is None else spool
         self._late_edits = LateEdits(self.spool)
         self._batch: list[Event] = []
@@ -38,16 +43,17 @@ class EventWriter:
 
     def set_usage(self, event: Event | str, usage: Usage) -> None:
         """Set the usage of an event, which may be given by its id, even if it comes late."""
-        usage = _drop_invalid_counts(usage)
-        if not usage:
+        complete = _complete_usage(usage) if usage else None
+        if complete is None:
             return
         event_id = event if isinstance(event, str) else event["id"]
         place = int(event_id[4:]) - 1
         known = self.spool.get_mutable_event(place) or self._get_batched_event(place)
         if known is not None:
-            known["usage"] = usage
+            known["usage"] = complete
         else:
-            self._late_edits.usage[event_id] = usage
+            # The spool has written the event to disk; its usage is added on the way out.
+            self._late_edits.usage[event_id] = complete
 
     def _get_batched_event(self, place: int) -> Event | None:
         place -= len(self.spool)
@@ -85,6 +91,8 @@ class EventWriter:
             self._write_batch()
 
     def _write_batch(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint()
         self.spool.extend(self._batch, self._weight + _EVENT_WEIGHT * len(self._batch))
         self._batch = []
         self._weight = 0
@@ -118,22 +126,23 @@ class EventWriter:
                 "content": content,
             }
         else:
-            event = _build_partial_event(event_id, ts, type, actor, visibility, role, content)
+            event = build_event(event_id, ts, type, actor, visibility, role, content)
         if self.first_ts is None:
             self.first_ts = ts
+        # Links come before usage in every event; exports are compared byte by byte.
         if span or parent:
             event["links"] = build_links(parent, call, span)
         elif call:
             event["links"] = {"call_id": call}
-        if usage and (valid := _drop_invalid_counts(usage)):
-            event["usage"] = valid
+        if usage and (complete := _complete_usage(usage)):
+            event["usage"] = complete
         self._batch.append(event)
         if self.count & _BATCH_MASK == 0 or self._weight > _MAX_BATCH_WEIGHT:
             self._write_batch()
         return event
 
 
-def _build_partial_event(
+def build_event(
     event_id: str,
     ts: str | None,
     type: EventType,
@@ -142,7 +151,7 @@ def _build_partial_event(
     role: Role | None,
     content: Content,
 ) -> Event:
-    """Return an event that lacks a time or a role, with its keys in the usual order."""
+    """Return an event, which may lack a time or a role, with its keys in the usual order."""
     event: Event = {"id": event_id, "seq": 0}
     if ts:
         event["ts"] = ts
@@ -155,11 +164,17 @@ def _build_partial_event(
     return event
 
 
-def _drop_invalid_counts(usage: Any) -> Usage:
-    """Return the counts that every JSON parser reads exactly; larger ones are not token counts."""
-    if usage and max(usage.values()) > _MAX_TOKENS:
+def _complete_usage(usage: Any) -> Usage | None:
+    """Return all counts of the format, 0 where the source has none; None if no count is valid.
+
+    Every usage has the same keys, so that exports of all readers load as one table. Counts that not
+    every JSON parser reads exactly are no token counts.
+    """
+    if max(usage.values()) > _MAX_TOKENS:
         usage = {name: count for name, count in usage.items() if count <= _MAX_TOKENS}
-    return cast(Usage, usage)
+        if not usage:
+            return None
+    return cast(Usage, {**_NO_TOKENS, **usage})
 
 
 def build_links(parent: str | None, call: str | None = None, span: str | None = None) -> Links:

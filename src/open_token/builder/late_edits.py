@@ -17,6 +17,7 @@ class LateEdits:
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
+        # All three are keyed by the place after which their events follow; -1 is the beginning.
         self._inserted: dict[int, list[Event]] = {}
         self._span_ends: dict[int, list[Event]] = {}
         self._span_starts: dict[int, list[Event]] = {}
@@ -37,17 +38,23 @@ class LateEdits:
     def wrap(self, places: range, span_id: str, start: Event, end: Event) -> None:
         """Put a span around the events of these places."""
         self._wrapped.append((places, span_id))
-        self._span_starts.setdefault(places.start - 1, []).append(start)
-        self._span_ends.setdefault(places.stop - 1, []).insert(0, end)
+        starts = self._span_starts.setdefault(places.start - 1, [])
+        starts.append(start)
+        # Of spans that end at the same place, the one that began last ends first.
+        ends = self._span_ends.setdefault(places.stop - 1, [])
+        ends.insert(0, end)
 
     def is_dropped(self, place: int) -> bool:
         """Return whether the event at `place` belongs to a dropped branch."""
         return self._get_dropped_index().find_innermost(place) is not None
 
     def _get_dropped_index(self) -> "_RangeIndex":
+        # Ranges are only ever added to `dropped`, so that an index is out of date exactly if their
+        # number differs.
         index = self._dropped_index
         if index is None or index.count != len(self.dropped):
-            index = self._dropped_index = _RangeIndex([(places, "") for places in self.dropped])
+            index = _RangeIndex([(places, "") for places in self.dropped])
+            self._dropped_index = index
         return index
 
     def number_insertions(self, first: int) -> int:
@@ -65,7 +72,10 @@ class LateEdits:
 
     def list_insertions(self) -> list[Event]:
         """Return all inserted events, in order of place."""
-        return [event for place in self._list_places() for event in self._list_insertions_at(place)]
+        events: list[Event] = []
+        for place in self._list_places():
+            events.extend(self._list_insertions_at(place))
+        return events
 
     def _list_places(self) -> list[int]:
         return sorted({*self._inserted, *self._span_ends, *self._span_starts})
@@ -96,23 +106,35 @@ class LateEdits:
         yield from self._list_insertions_at(-1)
         for place, event in enumerate(self._spool):
             if branch_filter is None or branch_filter.keeps(place, event):
-                yield _set_span(self._apply_usage(event), spans.find_innermost(place))
+                span_id = spans.find_innermost(place)
+                yield _set_span(self._apply_usage(event), span_id)
+            # Insertions that belong to a dropped branch were never made, so that these remain.
             if place in places:
                 yield from self._list_insertions_at(place)
 
     def _apply_usage(self, event: Event) -> Event:
-        usage = self.usage.get(event["id"]) if self.usage else None
-        return event if usage is None else cast(Event, {**event, "usage": usage})
+        if not self.usage:
+            return event
+        usage = self.usage.get(event["id"])
+        if usage is None:
+            return event
+        return cast(Event, {**event, "usage": usage})
 
 
 class _RangeIndex:
-    """Named ranges of places, which may be nested; finds the innermost one around a place."""
+    """Named ranges of places, which may be nested; finds the innermost one around a place.
+
+    A session with thousands of abandoned branches would make a search through all ranges for every
+    event quadratic, so that the answer between any two edges is computed once.
+    """
 
     def __init__(self, named: list[tuple[range, str]]) -> None:
         self.count = len(named)
-        self._edges = sorted({edge for places, _ in named for edge in (places.start, places.stop)})
+        self._edges = _list_edges(named)
         self._names: list[str | None] = []
         """The name of the innermost range from each edge on."""
+        # Taken from the end: by start, and of those with the same start the longest first, so that
+        # the ranges that are open form a stack with the innermost one on top.
         upcoming = sorted(named, key=lambda item: (-item[0].start, item[0].stop))
         open_ranges: list[tuple[range, str]] = []
         for edge in self._edges:
@@ -120,12 +142,25 @@ class _RangeIndex:
                 open_ranges.append(upcoming.pop())
             while open_ranges and open_ranges[-1][0].stop <= edge:
                 open_ranges.pop()
-            self._names.append(open_ranges[-1][1] if open_ranges else None)
+            if open_ranges:
+                _, name = open_ranges[-1]
+                self._names.append(name)
+            else:
+                self._names.append(None)
 
     def find_innermost(self, place: int) -> str | None:
         """Return the name of the innermost range around a place."""
         number = bisect_right(self._edges, place) - 1
         return self._names[number] if number >= 0 else None
+
+
+def _list_edges(named: list[tuple[range, str]]) -> list[int]:
+    """Return the places at which a range starts or stops, each once, in order."""
+    edges: set[int] = set()
+    for places, _ in named:
+        edges.add(places.start)
+        edges.add(places.stop)
+    return sorted(edges)
 
 
 class _BranchFilter:
@@ -149,12 +184,15 @@ class _BranchFilter:
         kind = event["type"]
         call_id = links.get("call_id", "")
         span_id = links.get("span_id", "")
+        # A result or an end may lie on the other side of the edge of a branch: it goes the way of
+        # its call or its start.
         if kind == "tool_result":
             return self._kept_calls.get(call_id, is_kept)
         if kind == "span_end":
             return self._kept_spans.get(span_id, is_kept)
         if kind == "annotation" and links.get("parent_id") in self._dropped_ids:
             return False
+        # A span that starts in a dropped branch is dropped with all its events, wherever they are.
         if not self._kept_spans.get(span_id, True):
             is_kept = False
         if kind == "tool_use":

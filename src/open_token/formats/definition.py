@@ -16,7 +16,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     """What people call it."""
     checked: str
-    """The versions that it was checked against, and how."""
+    """The versions of real files that it was checked against; behind `from descriptions only:`, what
+    was never seen."""
     includes: str
     """What an export of it holds."""
     omits: str
@@ -40,8 +41,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     technical_fields: tuple[str, ...] = ()
     """Fields that hold nothing anybody said; the fidelity report does not expect them in an
     export."""
-    is_readable: bool = True
-    """False for an agent that has no reader yet."""
+    is_general: bool = False
+    """Whether formats with fields of their own look like this one, too; their claim wins."""
+    is_experimental: bool = False
+    """Whether the reader was written from descriptions alone and never checked on a real file."""
+    unreadable: str = ""
+    """Why the files at `places` cannot be read, for an agent that has no reader: "they are
+    encrypted". Such files are listed, so that nobody believes there are none."""
 
     @property
     def label(self) -> str:
@@ -100,6 +106,25 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """What to type after the variables are set."""
 
 
+class McpConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an agent registers MCP servers: files in JSON or TOML, and the key of the servers."""
+
+    files: tuple[str, ...]
+    key: str = "mcpServers"
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """After how many days an agent deletes its sessions."""
+
+    file: str
+    """The settings file of the user, in JSON."""
+    shown: str
+    """That file as people write it."""
+    key: str
+    days: int
+    """What holds without that key."""
+
+
 class Agent(Format, frozen=True, kw_only=True):
     """A runtime whose sessions can be read, and what else is known about it."""
 
@@ -110,5 +135,7 @@ class Agent(Format, frozen=True, kw_only=True):
     hooks: Hooks | None = None
     skill: Skill | None = None
     replay: Replay | None = None
+    mcp: McpConfig | None = None
+    retention: Retention | None = None
     accepts_handoff: bool = False
     """Whether the package holds `handoff.py`, which writes a session for this agent."""

@@ -103,8 +103,10 @@ class Database:
 
     def read_table(self, table: str) -> Iterator[tuple[Any, ...]]:
         """Yield all rows of a table, with its columns in their order."""
+        # Names come from the file: a quote in one must not end it.
         columns = ", ".join(quote_identifier(column) for column in self.tables[table])
-        return self.rows(f"SELECT {columns} FROM {quote_identifier(table)}")
+        name = quote_identifier(table)
+        return self.rows(f"SELECT {columns} FROM {name}")
 
     def _cannot_read(self) -> InputError:
         return InputError(
@@ -175,6 +177,7 @@ class ZipArchive:
             raise self._cannot_read(
                 "the zip is encrypted", "unpack it with its password and export what is inside"
             )
+        # Counted while it is unpacked: the size that a zip states for a member may be a lie.
         content = io.BytesIO()
         try:
             with self._zip.open(info) as stream:

@@ -2,25 +2,29 @@
 
 import codecs
 import contextlib
-import gzip
 import hashlib
 import io
 import weakref
-import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from open_token.errors import InputError
-from open_token.sources.decompress import MAX_UNPACKED_BYTES, GzipReader, TooLargeError
+from open_token.sources.decompress import (
+    MAX_UNPACKED_BYTES,
+    MissingZstdError,
+    TooLargeError,
+    find_compression,
+    get_damage_errors,
+    open_compressed,
+)
 
 if TYPE_CHECKING:
     from open_token.sources.containers import Database, ZipArchive
 
 SQLITE = b"SQLite format 3\0"
 ZIP = b"PK\x03\x04"
-_GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 1 << 16
 _MAX_IN_MEMORY = 1 << 25
 
@@ -93,48 +97,62 @@ class Origin:
         return source
 
     def open(self) -> BinaryIO:
-        """Return the bytes from the start, decompressed if they are gzip."""
+        """Return the bytes from the start, decompressed if they are gzip or zstd."""
         content = self._data if self._data is not None else self._small_file
         if content is not None:
             raw: BinaryIO = io.BytesIO(content)
         else:
             assert self.path is not None
             raw = self.path.open("rb", buffering=1 << 20)
-        is_gzip = raw.read(2) == _GZIP
-        raw.seek(0)
-        return GzipReader(raw) if is_gzip else raw  # type: ignore[return-value]
+        return open_compressed(raw) or raw  # type: ignore[return-value]
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """Open the bytes; damaged gzip data and disk failures become input errors."""
+        """Open the bytes; damaged compressed data and disk failures become input errors."""
         try:
             with self.open() as stream:
                 yield stream
-        except (EOFError, gzip.BadGzipFile, zlib.error):
+        except MissingZstdError:
             raise InputError(
-                "the gzip data is damaged or cut off",
+                "this file is compressed with zstd, and the package that reads it is not installed",
                 where=self.name,
-                help="unpack what is left with gzip -dc and export that",
-                code="input.gzip",
+                help="pip install 'open-token[zstd]', or unpack it with zstd -d and export that",
+                code="input.zstd",
             ) from None
         except TooLargeError:
-            limit = MAX_UNPACKED_BYTES >> 20
-            raise InputError(
-                f"one line or document of the gzip data is larger than {limit} MiB",
-                where=self.name,
-                help="if you trust it, unpack it with gzip -d and export that",
-                code="input.gzip-large",
-            ) from None
+            raise self._build_size_error() from None
+        except get_damage_errors():
+            raise self._build_damage_error() from None
         except OSError as problem:
             raise _cannot_read(self.name, problem) from None
 
+    def _build_size_error(self) -> InputError:
+        name = self._compression
+        return InputError(
+            f"one line or document of the {name} data is larger than {MAX_UNPACKED_BYTES >> 20} MiB",
+            where=self.name,
+            help=f"if you trust it, unpack it with {name} -d and export that",
+            code="input.compressed-large",
+        )
+
+    def _build_damage_error(self) -> InputError:
+        name = self._compression
+        return InputError(
+            f"the {name} data is damaged or cut off",
+            where=self.name,
+            help=f"unpack what is left with {name} -dc and export that",
+            code="input.compressed",
+        )
+
     @cached_property
-    def _is_gzip_file(self) -> bool:
-        """Whether the bytes on disk are gzip."""
-        if self.path is None or self._data is not None:
-            return False
+    def _compression(self) -> str | None:
+        """How the bytes are compressed."""
+        if self._data is not None:
+            return find_compression(self._data)
+        if self.path is None:
+            return None
         with self.path.open("rb") as stream:
-            return stream.read(2) == _GZIP
+            return find_compression(stream.read(4))
 
     @property
     def size(self) -> int:
@@ -152,7 +170,7 @@ class Origin:
             return b""
         with self.opened() as stream:
             head = stream.read(_HEAD_BYTES)
-        if len(head) < _HEAD_BYTES and not self.grows and not self._is_gzip_file:
+        if len(head) < _HEAD_BYTES and not self.grows and self._compression is None:
             self._small_file = head
         return head
 
@@ -183,7 +201,7 @@ class Origin:
         # Databases and archives are rare: what they need is imported on first use.
         from open_token.sources.containers import Database
 
-        is_plain_file = self._data is None and self.path is not None and not self._is_gzip_file
+        is_plain_file = self._data is None and self.path is not None and self._compression is None
         if is_plain_file and self.path is not None and self.is_database:
             return Database(self.path, self.name)
         file = _create_temporary_file()
@@ -215,7 +233,7 @@ class Origin:
     def _archive(self) -> "ZipArchive":
         from open_token.sources.containers import ZipArchive
 
-        if self._data is not None or self._is_gzip_file:
+        if self._data is not None or self._compression is not None:
             stream: BinaryIO = io.BytesIO(self.whole)
         else:
             stream = self.open()
@@ -229,8 +247,12 @@ class Origin:
 
     def member(self, name: str) -> Self | None:
         """Return one file of a zip archive."""
-        data = self._archive.read_member(name) if self.is_zip else None
-        return None if data is None else self._open_related(f"{self.name}!{name}", data=data)
+        if not self.is_zip:
+            return None
+        data = self._archive.read_member(name)
+        if data is None:
+            return None
+        return self._open_related(f"{self.name}!{name}", data=data)
 
     def _open_related(
         self, name: str, *, path: Path | None = None, data: bytes | None = None
@@ -270,7 +292,8 @@ class Origin:
         return self._open_matching(self.path, pattern)
 
     def _open_matching(self, folder: Path, pattern: str) -> list[Self]:
-        return [self._open_related(str(path), path=path) for path in find_files(folder, pattern)]
+        paths = find_files(folder, pattern)
+        return [self._open_related(str(path), path=path) for path in paths]
 
 
 def _create_temporary_file() -> Any:
@@ -282,9 +305,17 @@ def _create_temporary_file() -> Any:
 
 def find_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files in a folder that match, in order of name, without links to elsewhere."""
-    paths = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
-    root = folder.resolve() if paths else folder
-    return [path for path in paths if path.resolve().is_relative_to(root)]
+    root: Path | None = None
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        if not path.is_file():
+            continue
+        if root is None:
+            root = folder.resolve()
+        # A shared folder may hold links to files that its owner never meant to export.
+        if path.resolve().is_relative_to(root):
+            found.append(path)
+    return found
 
 
 def _cannot_read(name: str, problem: OSError) -> InputError:

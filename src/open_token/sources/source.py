@@ -16,8 +16,11 @@ from open_token.jsontools.nesting import measure_depth
 from open_token.jsontools.repair import (
     UTF16_MARKS,
     detect_encoding,
+    find_objects,
     find_syntax_error,
     is_truncated_json,
+    is_utf8,
+    parse_with_replacement,
     parse_with_surrogates,
     split_concatenated,
 )
@@ -27,14 +30,20 @@ SAMPLE_RECORDS = 64
 _PROGRESS_BYTES = 1 << 20
 _MAX_DEPTH = 900
 """Parsers give up at about a thousand levels, some of them as if it were not JSON."""
+_MAX_TORN_LINES = 10_000
+"""An input with more lines that are not JSON is none of JSON lines."""
+_MAX_INSPECTED = 1 << 22
 _SSE_LINE = re.compile(rb"(event|data|id|retry|:)[: ]?[^\n]*\n")
 
 Decode = Callable[[bytes], Any]
 decode_json: Decode = msgspec.json.Decoder().decode
 
 
-class HalfLineError(Exception):
-    """The last line is cut off: the runtime is still writing, or was stopped while it wrote."""
+class IrregularLine(msgspec.Struct, frozen=True):
+    """A line that its records alone do not give back: torn, cut off, repaired, or with several."""
+
+    raw: bytes
+    records: list[Any]
 
 
 class Source(Origin):
@@ -59,7 +68,11 @@ class Source(Origin):
         self.half_line: int | None = None
         """The number of a last line that is cut off and was skipped."""
         self.repaired: dict[int, None] = {}
-        """The numbers of records in which lone surrogates were replaced, in order."""
+        """The numbers of records in which text that is not valid Unicode was replaced, in order."""
+        self.torn: dict[int, int] = {}
+        """The numbers of lines that are not JSON, with how many of their bytes could not be read."""
+        self.first_fault: InputError | None = None
+        """The error for the first line that is not JSON, for formats that must not miss any line."""
 
     @cached_property
     def shape(self) -> str:
@@ -78,15 +91,23 @@ class Source(Origin):
             return "empty"
         if start.startswith(UTF16_MARKS):
             return "text"
+        # A crash may leave zero bytes or half a line at the beginning of a log that is whole
+        # otherwise, so that neither says that these are no JSON lines.
         if b"\0" in start[:1024]:
-            return "binary"
+            return "lines" if self._has_lines_around_faults() else "binary"
         if _SSE_LINE.match(start) and b"data:" in start:
             return "events"
         if start[:1] not in b'{["':
-            return "text"
+            return "lines" if self._has_lines_around_faults() else "text"
+        # The cheap test comes first: the others parse the whole input.
         if self._has_json_lines():
             return "lines"
-        return "glued" if self._glued_values else "document"
+        if self._glued_values:
+            return "glued"
+        is_broken = isinstance(self._parsed_document, InputError)
+        if is_broken and self._has_lines_around_faults():
+            return "lines"
+        return "document"
 
     def _has_json_lines(self) -> bool:
         """Return whether the first line looks like a whole object, and so does the next."""
@@ -98,6 +119,35 @@ class Source(Origin):
                 return False
             rest = stream.read(1 << 12).strip()
         return first.rstrip()[-1:] == b"}" and rest[:1] in (b"{", b"")
+
+    def _has_lines_around_faults(self) -> bool:
+        """Return whether these are JSON lines of which one of the first is torn.
+
+        Most lines at the beginning must be objects, or the very first one.
+        """
+        whole = 0
+        others = 0
+        budget = _MAX_INSPECTED
+        with self.opened() as stream:
+            while budget > 0 and whole + others < SAMPLE_RECORDS:
+                line = stream.readline(budget)
+                if not line:
+                    break
+                budget -= len(line)
+                if not line.strip():
+                    continue
+                value = None
+                if line.removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"{":
+                    with contextlib.suppress(ValueError, RecursionError):
+                        value = decode_json(line)
+                if isinstance(value, dict):
+                    # No document over several lines begins with a line that is a whole object.
+                    if not others and not whole:
+                        return True
+                    whole += 1
+                else:
+                    others += 1
+        return whole > others
 
     @cached_property
     def sample(self) -> list[Any]:
@@ -111,6 +161,8 @@ class Source(Origin):
         records: list[tuple[int, Any]] = []
         with contextlib.suppress(InputError):
             records.extend(islice(self.records(is_preview=True), SAMPLE_RECORDS))
+            # Most sessions are short. What detection parsed is then all there is, unless an agent
+            # is still writing to the file.
             is_complete = len(records) < SAMPLE_RECORDS and self.size < _PROGRESS_BYTES
             if is_complete and not self.grows:
                 self._all_records = records
@@ -179,15 +231,20 @@ class Source(Origin):
         """
         if self.shape == "document":
             value = self.document
-            return enumerate(value if isinstance(value, list) else [value], 1)
+            values = value if isinstance(value, list) else [value]
+            return enumerate(values, 1)
         self.is_read = self.is_read or not is_preview
         if self._all_records is not None and decode is decode_json:
             return self._repeat_records(self._all_records, is_preview)
         if self.shape == "glued":
             return enumerate(self._glued_values, 1)
         if self.shape == "events":
-            return self._decode_lines(self._event_data(), decode)
+            return self._decode_events(decode)
         return self._read_line_records(decode, is_preview)
+
+    def lines(self) -> Iterator[tuple[int, Any]]:
+        """Yield every line of JSON lines with its number: its record, or an irregular line."""
+        return self._read_line_records(decode_json, is_preview=True, joins_lines=True)
 
     def _repeat_records(
         self, records: list[tuple[int, Any]], is_preview: bool
@@ -211,7 +268,7 @@ class Source(Origin):
             return decode_json(line)
         except (ValueError, RecursionError) as problem:
             line = line.removeprefix(codecs.BOM_UTF8)
-            return self._repair_record(number, line, problem, decode_json)
+            return self._recover_records(number, line, problem, decode_json)[0]
 
     @cached_property
     def _line_offsets(self) -> list[int]:
@@ -219,30 +276,43 @@ class Source(Origin):
         with self.opened() as stream:
             return list(accumulate(map(len, stream), initial=0))
 
-    def _read_line_records(self, decode: Decode, is_preview: bool) -> Iterator[tuple[int, Any]]:
-        """Yield the records of JSON lines.
+    def _read_line_records(
+        self, decode: Decode, is_preview: bool, joins_lines: bool = False
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the records of JSON lines; with `joins_lines`, irregular lines in one piece.
 
         This is the hot loop: a single generator, which reports progress once per megabyte.
         """
         with self.opened() as stream:
             self._bytes_read = done = 0
             reports_progress = self.progress is not None and not is_preview
+            has_record = False
             for number, line in enumerate(stream, 1):
+                # Empty lines and byte order marks are looked for only after the parser refused a
+                # line: nearly all lines are valid.
                 try:
                     record = decode(line)
                 except (ValueError, RecursionError) as problem:
-                    line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                    if not line.strip():
+                    content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                    if not content.strip():
                         continue
-                    try:
-                        record = self._repair_record(number, line, problem, decode)
-                    except HalfLineError:
-                        return
-                yield number, record
+                    recovered = self._recover_records(number, content, problem, decode)
+                    # Objects found in bytes that are no text do not make it a session.
+                    has_record = has_record or (bool(recovered) and is_utf8(line))
+                    if joins_lines:
+                        yield number, IrregularLine(line, recovered)
+                    else:
+                        for record in recovered:
+                            yield number, record
+                else:
+                    has_record = True
+                    yield number, record
                 done += len(line)
                 if done >= _PROGRESS_BYTES and reports_progress:
                     self._report_progress(stream, done)
                     done = 0
+            if not has_record and self.first_fault is not None:
+                raise self.first_fault
             if reports_progress:
                 self._report_progress(stream, done)
 
@@ -252,19 +322,26 @@ class Source(Origin):
             # Of a gzip file, the compressed bytes count.
             self.progress(getattr(stream, "place", self._bytes_read))
 
-    def _decode_lines(
-        self, lines: Iterator[tuple[int, bytes]], decode: Decode
-    ) -> Iterator[tuple[int, Any]]:
-        for number, line in lines:
+    def _decode_events(self, decode: Decode) -> Iterator[tuple[int, Any]]:
+        """Yield the records of a saved stream of server-sent events."""
+        has_record = False
+        for number, data in self._event_data():
             try:
-                yield number, decode(line)
+                recovered = [decode(data)]
             except (ValueError, RecursionError) as problem:
-                yield number, self._repair_record(number, line, problem, decode)
+                recovered = self._recover_records(number, data, problem, decode)
+            has_record = has_record or (bool(recovered) and is_utf8(data))
+            for record in recovered:
+                yield number, record
+        if not has_record and self.first_fault is not None:
+            raise self.first_fault
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self.opened() as stream:
             for number, line in enumerate(stream, 1):
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                yield number, line
 
     def _event_data(self) -> Iterator[tuple[int, bytes]]:
         """Yield the data of each server-sent event, with the number of its first line.
@@ -286,29 +363,69 @@ class Source(Origin):
         if data and data != [b"[DONE]"]:
             yield first, b"\n".join(data)
 
-    def _repair_record(self, number: int, line: bytes, problem: Exception, decode: Decode) -> Any:
-        """Return a record that the fast parser refused.
+    def _recover_records(
+        self, number: int, line: bytes, problem: Exception, decode: Decode
+    ) -> list[Any]:
+        """Return the records of a line that the fast parser refused.
 
-        Lone surrogates are replaced; a last line that is cut off raises HalfLineError.
+        What is not valid Unicode is replaced. A last line that is cut off has none. Of any other
+        line the whole objects are read, and the rest of it is counted as torn. An input in which no
+        line is JSON is refused at its end, with the first fault.
         """
         if number == 1:
             # The parser may have refused the byte order mark.
             with contextlib.suppress(ValueError, RecursionError):
-                return decode(line)
+                return [decode(line)]
         value = parse_with_surrogates(line)
         if value is not None:
             self.repaired[number] = None
-            return value
+            return [value]
+        # The agent is writing this line just now, or was killed while it did.
         is_last = not line.endswith(b"\n") and number > 1
         if is_last and self.shape == "lines" and is_truncated_json(line):
             self.half_line = number
-            raise HalfLineError from None
-        raise self._describe_json_fault(line, problem, number) from None
+            return []
+        fault = self._describe_json_fault(line, problem, number)
+        # A line that is too deep is whole: to go on would drop what somebody said.
+        if fault.code == "input.deep":
+            raise fault from None
+        if self.first_fault is None:
+            self.first_fault = fault
+        value = parse_with_replacement(line)
+        if value is not None:
+            self.repaired[number] = None
+            return [value]
+        found, lost = find_objects(line)
+        records = []
+        for item in found:
+            record = self._decode_object(number, item, decode)
+            if record is None:
+                lost += len(item)
+            else:
+                records.append(record)
+        if lost:
+            self.torn[number] = lost
+        if len(self.torn) > _MAX_TORN_LINES:
+            raise self.first_fault
+        return records
+
+    def _decode_object(self, number: int, item: bytes, decode: Decode) -> Any | None:
+        """Return an object of a torn line, repaired if need be; None if it cannot be read."""
+        with contextlib.suppress(ValueError, RecursionError):
+            return decode(item)
+        value = parse_with_surrogates(item)
+        if value is None:
+            value = parse_with_replacement(item)
+        if value is not None:
+            self.repaired[number] = None
+        return value
 
     def _describe_json_fault(
         self, raw: bytes, problem: Exception, line: int | None = None
     ) -> InputError:
         """Return the error for bytes that are not JSON; `line` is None for a whole document."""
+        # In this order: a parser reports bytes that are not UTF-8, and nesting that is too deep, as
+        # errors of syntax, too, at places that would mislead.
         try:
             raw.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -41,9 +41,11 @@ class Tail(Source):
         """Return a file next to this one, which is read as it is now."""
         return Source(name, path=path, data=data, parent=self)
 
-    def _read_line_records(self, decode: Decode, is_preview: bool) -> Iterator[tuple[int, Any]]:
+    def _read_line_records(
+        self, decode: Decode, is_preview: bool, joins_lines: bool = False
+    ) -> Iterator[tuple[int, Any]]:
         if is_preview:
-            yield from super()._read_line_records(decode, is_preview)
+            yield from super()._read_line_records(decode, is_preview, joins_lines)
             return
         number = 0
         for line in self._follow_lines():
@@ -54,10 +56,11 @@ class Tail(Source):
             number += 1
             if line.strip():
                 try:
-                    record = decode(line)
+                    records = [decode(line)]
                 except (ValueError, RecursionError) as problem:
-                    record = self._repair_record(number, line, problem, decode)
-                yield number, record
+                    records = self._recover_records(number, line, problem, decode)
+                for record in records:
+                    yield number, record
                 self._on_record_done()
 
     def _follow_lines(self) -> Iterator[bytes]:

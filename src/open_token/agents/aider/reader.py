@@ -9,12 +9,13 @@ from open_token.agents.aider import AGENT
 from open_token.agents.aider.session import SessionReader
 from open_token.builder.draft import Draft
 from open_token.model.document import Found
+from open_token.model.titles import choose_title
 from open_token.sources.source import Source
 
 _HISTORY_FILE = ".aider.chat.history.md"
 _SESSION_HEADER = re.compile(AGENT.block_separator or "", re.MULTILINE)
 _HEADER_TIME = slice(24, 43)
-_FIRST_PROMPT = re.compile(r"^#### (?!/)(.+?) *$", re.MULTILINE)
+_PROMPT_LINE = re.compile(r"^#### (.+?) *\r?$", re.MULTILINE)
 
 
 @dataclass
@@ -49,7 +50,10 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def list_conversations(source: Source) -> list[Found]:
-    """List the sessions by the local times at which they began."""
+    """List the sessions with the local times at which they began.
+
+    The time of the file says nothing about them: a history that was copied holds old sessions.
+    """
     index = _get_index(source)
     # Aider writes the history into the folder of the project.
     cwd = None
@@ -59,10 +63,16 @@ def list_conversations(source: Source) -> list[Found]:
     for number, session_id in enumerate(index.session_ids):
         if session_id is not None:
             text = index.get_text(number)
-            prompt = _FIRST_PROMPT.search(text)
-            title = prompt[1][:160] if prompt else None
-            messages = text.count("\n#### ")
-            sessions.append(Found(session_id, title=title, cwd=cwd, messages=messages))
+            prompts = (match[1] for match in _PROMPT_LINE.finditer(text))
+            sessions.append(
+                Found(
+                    session_id,
+                    title=choose_title(None, prompts, "") or None,
+                    started_at=session_id[:19] if number else None,
+                    cwd=cwd,
+                    messages=text.count("\n#### "),
+                )
+            )
     return sessions
 
 

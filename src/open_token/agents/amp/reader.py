@@ -5,7 +5,7 @@ from typing import Any
 from open_token.agents.amp.detect import get_directory, get_working_tree
 from open_token.builder.draft import Draft
 from open_token.formats.shared.anthropic_blocks import add_answer, parse_content
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, pick_fields
 from open_token.formats.shared.inline_subagents import InlineAgent, InlineSubagents
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import ProviderTracker
@@ -19,6 +19,7 @@ Message = dict[str, Any]
 _CONTEXT_FIELDS = {"fileMentions": "file_mentions", "discoveredGuidanceFiles": "guidance_files"}
 """Fields of a prompt with what Amp sent along, and the types of their blocks."""
 _NORMAL_STOPS = ("end_turn", "tool_use", None)
+# States of a tool run. A thread is written while tools run, so a run may have no output yet.
 _UNFINISHED_STATES = ("queued", "in-progress", "blocked-on-user")
 _FAILED_STATES = ("error", "cancelled", "rejected-by-user")
 _SHELL_FIELDS = frozenset(("output", "exitCode", "truncation", "cwd"))
@@ -69,6 +70,7 @@ class _ThreadReader:
         started_at = from_epoch(thread.get("created"), 0.001)
         if started_at:
             conversation["started_at"] = started_at
+        # The environment in which the thread began; the command line and the editors share threads.
         platform = _get_inner(thread, "env", "initial", "platform")
         client = as_text(_get_inner(platform, "client"))
         is_cli = client is None or "cli" in client.lower()
@@ -85,7 +87,7 @@ class _ThreadReader:
             "agent_mode": as_text(thread.get("agentMode")),
             "relationships": thread.get("relationships") or None,
         }
-        data = pick_fields(facts, *facts)
+        data = drop_nulls(facts)
         if data:
             self._draft.add_annotation(
                 {"kind": "context", **data}, actor=self._client, ts=started_at
@@ -111,8 +113,8 @@ class _ThreadReader:
 
     def _find_agent(self, message: Message) -> InlineAgent:
         """Return the agent of a message; start the span of a subagent with its first message."""
+        # Messages of a subagent are in the list of its parent and name its call, in two spellings.
         call = as_text(message.get("parentToolUseId")) or as_text(message.get("parentToolUseID"))
-        # Messages of a subagent are in the list of its parent and name its call.
         if call is None:
             return self._main
         agent = self._spans.find(call)
@@ -159,6 +161,7 @@ class _ThreadReader:
     def _add_prompt(self, blocks: list[Any], agent: InlineAgent, ts: str | None) -> None:
         if not blocks:
             return
+        # The prompt of a subagent was written by the model that called it.
         if agent.call:
             actor = self._get_model_actor(self._main)
         else:
@@ -180,6 +183,7 @@ class _ThreadReader:
     def _read_result(
         self, block: Message, agent: InlineAgent, ts: str | None, position: str
     ) -> None:
+        # Amp writes `toolUseID` and a `run`; a block of the Anthropic API has the output itself.
         call_id = as_text(block.get("toolUseID")) or as_text(block.get("tool_use_id"))
         run = block.get("run")
         result = _parse_run(run if isinstance(run, dict) else block)
@@ -197,7 +201,7 @@ class _ThreadReader:
             )
 
     def _read_response(self, message: Message, agent: InlineAgent, position: str) -> None:
-        # Some versions store the usage in a ledger of the thread.
+        # Some versions store the usage in a ledger, with a time that the message lacks.
         usage = message.get("usage")
         if not isinstance(usage, dict):
             usage = self._ledger.get(str(message.get("messageId")), {})
@@ -214,15 +218,13 @@ class _ThreadReader:
             visibility=agent.visibility,
             called=self._add_description,
         )
-        annotations: list[dict[str, Any]] = []
         price = usage.get("credits")
         if type(price) in (int, float) and price:
-            annotations.append({"kind": "cost", "credits": price})
+            data = {"kind": "cost", "credits": price}
+            self._draft.add_annotation(data, actor=actor, ts=ts, span=agent.span)
         ending = _describe_ending(message.get("state"))
         if ending:
-            annotations.append(ending)
-        for data in annotations:
-            self._draft.add_annotation(data, actor=actor, ts=ts, span=agent.span)
+            self._draft.add_annotation(ending, actor=actor, ts=ts, span=agent.span)
 
     def _add_description(self, key: str, block: dict[str, Any]) -> None:
         given = block.get("input")
@@ -243,9 +245,15 @@ class _ThreadReader:
                 self._add_injected(parse_content([_convert_media(block)]), agent, ts)
 
     def _read_command(self, block: dict[str, Any], agent: InlineAgent, ts: str | None) -> None:
+        """Read a command that the person ran in the client, with its output."""
         run = block.get("toolRun")
-        output, facts = _parse_run(run if isinstance(run, dict) else {}) or ("", {})
+        output: Any = ""
+        facts: dict[str, Any] = {}
+        result = _parse_run(run) if isinstance(run, dict) else None
+        if result is not None:
+            output, facts = result
         given = block.get("args")
+        # The command is under one of two names.
         command = as_text(_get_inner(given, "cmd")) or as_text(_get_inner(given, "command")) or ""
         facts["cwd"] = as_text(_get_inner(given, "cwd"))
         facts["hidden_from_model"] = block.get("hidden") or None
@@ -269,8 +277,10 @@ class _ThreadReader:
     def _read_queued_message(self, entry: Any, position: str) -> None:
         """Read a message that was typed while the model worked, and was not sent yet."""
         message = _get_inner(entry, "queuedMessage")
+        if message is None:
+            message = entry
         first = self._draft.count
-        self._read_message(message if message is not None else entry, position)
+        self._read_message(message, position)
         if self._draft.count > first:
             data = {"kind": "message_facts", "queued": True}
             self._draft.add_annotation(data, actor=self._client)
@@ -337,20 +347,20 @@ def _parse_usage(usage: dict[str, Any]) -> Usage | None:
     uncached = usage.get("input", usage.get("inputTokens"))
     output = usage.get("output", usage.get("outputTokens"))
     total = usage.get("totalInputTokens")
-    # Without a total, the input is the sum of cached and other tokens.
     if type(total) is not int:
-        parts = [
-            count
-            for count in (uncached, cache_read, cache_write)
-            if type(count) is int and count >= 0
-        ]
-        total = sum(parts) if parts else None
+        total = _add_counts(uncached, cache_read, cache_write)
     return build_usage(
         input_tokens=total,
         output_tokens=output,
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
     )
+
+
+def _add_counts(*counts: Any) -> int | None:
+    """Return the sum of those that are counts: cached and other input, where no total is given."""
+    known = [count for count in counts if type(count) is int and count >= 0]
+    return sum(known) if known else None
 
 
 def _index_ledger(ledger: Any) -> dict[str, dict[str, Any]]:
@@ -391,15 +401,20 @@ def _get_output(run: dict[str, Any], facts: dict[str, Any]) -> Any:
     if isinstance(error, dict):
         facts |= pick_fields(error, "code", "errorCode")
         error = error.get("message", error)
+    # A rejected run has a reason; blocks of the API have `content` and no run.
     for output in (error, run.get("reason"), run.get("output"), run.get("content")):
         if output is not None:
             return output
+    # A run that was stopped has only what it had shown so far.
     progress = run.get("progress")
-    return progress.get("output", progress) if isinstance(progress, dict) else progress
+    if isinstance(progress, dict):
+        return progress.get("output", progress)
+    return progress
 
 
 def _get_shell_output(result: Any, facts: dict[str, Any]) -> Any:
     """Return the text of a shell result, and add its exit code to the facts."""
+    # An object with any other field is the result of another tool, and stays whole.
     if not isinstance(result, dict) or not _SHELL_FIELDS.issuperset(result):
         return result
     if not isinstance(result.get("output"), str):

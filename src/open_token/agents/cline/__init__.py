@@ -6,8 +6,8 @@ AGENT = Agent(
     name="cline",
     title="Cline, Roo Code, Kilo Code",
     checked=(
-        "sessions of the command line 3.0.65; from descriptions only, no complete real files: "
-        "tasks of Cline up to 3.51, with tool calls as blocks and as text"
+        "sessions of the command line 3.0.65; from descriptions only: tasks of Cline up to 3.51, "
+        "with tool calls as blocks and as text"
     ),
     includes=(
         "prompts, responses, reasoning, tool calls with results as blocks or as text, injected "

@@ -13,7 +13,7 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_content,
     unpack_block,
 )
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event, Usage
@@ -251,7 +251,7 @@ class ApiMessageReader:
             "mode": as_text(self._model.get("mode")),
             "model": as_text(self._model.get("modelId")),
         }
-        settings = pick_fields(facts, *facts)
+        settings = drop_nulls(facts)
         if settings and settings != self._settings:
             self._settings = settings
             self._draft.add_annotation({"kind": "settings", **settings}, actor=self._client, ts=ts)

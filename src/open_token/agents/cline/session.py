@@ -13,7 +13,14 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_output,
     unpack_block,
 )
-from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
+from open_token.formats.shared.fields import (
+    JsonObject,
+    drop_nulls,
+    get_dict,
+    get_dicts,
+    get_text,
+    pick_fields,
+)
 from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.thread import SubagentFile, SubagentWriter, Thread
@@ -107,7 +114,7 @@ class SessionReader:
         first = next(iter(get_dicts(header, "messages")), {})
         prompt = parse_content(first.get("content") or "")
         started_at = from_epoch(first.get("ts"), 0.001)
-        agent = SubagentFile(agent_id, file, kind, pick_fields(facts, *facts), started_at)
+        agent = SubagentFile(agent_id, file, kind, drop_nulls(facts), started_at)
         return agent, prompt if isinstance(prompt, str) else ""
 
     def _read_context(self, main: Source, header: JsonObject, thread: Thread) -> JsonObject:
@@ -132,7 +139,7 @@ class SessionReader:
             "source": get_text(origin, "source"),
             "parent_session": get_text(origin, "parentThreadId"),
         }
-        thread.add_annotation({"kind": "context", **pick_fields(facts, *facts)}, ts=started_at)
+        thread.add_annotation({"kind": "context", **drop_nulls(facts)}, ts=started_at)
         return manifest
 
     def _read_manifest(self, main: Source, session_id: str | None) -> JsonObject:

@@ -5,13 +5,19 @@ from typing import Any
 
 from open_token.agents.cline.api_messages import ApiMessageReader
 from open_token.agents.cline.detect import API_FILE, UI_FILE, is_metadata_file, is_ui_file
-from open_token.agents.cline.ui_messages import PanelIndex, PanelReader
+from open_token.agents.cline.ui_messages import (
+    PanelIndex,
+    PanelReader,
+    get_kind,
+    parse_request_usage,
+)
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.shared.anthropic_blocks import parse_content
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, parse_arguments
 from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.jsontools.timestamps import from_epoch
+from open_token.jsontools.walk import iter_strings
 from open_token.sources.source import Source
 
 _EPOCH_MS = re.compile(r"\d{13}")
@@ -108,7 +114,7 @@ class TaskReader:
             "cwd": as_text(history_item.get("workspace")),
             "mode": as_text(history_item.get("mode")),
         }
-        data = pick_fields(facts, *facts)
+        data = drop_nulls(facts)
         if data:
             self._draft.add_annotation(
                 {"kind": "context", **data}, actor=self._client, ts=started_at
@@ -141,6 +147,7 @@ class TaskReader:
         panel = PanelIndex(items, roles)
         reader = ApiMessageReader(self._draft, self._client, panel.typed)
         for index, message in enumerate(messages):
+            self._add_broken_requests(panel, index, messages, reader)
             self._add_notices(panel, index)
             if not isinstance(message, dict):
                 self._draft.note_omission(
@@ -148,13 +155,51 @@ class TaskReader:
                 )
                 continue
             self._read_message(message, index, panel, reader)
-        for index in sorted(panel.notices):
+        for index in sorted({*panel.notices, *panel.broken_requests}):
             if index >= len(messages):
+                self._add_broken_requests(panel, index, messages, reader)
                 self._add_notices(panel, index)
         for kind, count in panel.other_kinds.items():
             for _ in range(count):
                 self._draft.note_omission("panel-only", UI_FILE, f"item {kind}")
         reader.providers.set_provider(self._draft.conversation)
+
+    def _add_broken_requests(
+        self, panel: PanelIndex, index: int, messages: list[Any], reader: ApiMessageReader
+    ) -> None:
+        """Add what the panel showed of responses that broke off and were not stored."""
+        for request in panel.broken_requests.get(index, ()):
+            # Versions differ in when they count a message.
+            near = messages[max(index - 2, 0) : index + 2]
+            stored = [
+                text for message in near if _is_response(message) for text in iter_strings(message)
+            ]
+            for item in request.items:
+                if not _is_stored(item, stored):
+                    self._add_broken_item(item, reader.get_model_actor())
+            is_retried = panel.requests.get(index) is not request.facts
+            has_response = index < len(messages) and _is_response(messages[index])
+            # The facts of a request whose response is stored follow the response.
+            if is_retried or not has_response:
+                usage = parse_request_usage(request.facts)
+                if usage and any(usage.values()):
+                    self._draft.add_annotation({"kind": "usage"}, ts=request.ts, usage=usage)
+                self._annotate_request(request.facts, reader.get_model_actor(), request.ts)
+
+    def _add_broken_item(self, item: dict[str, Any], actor: str) -> None:
+        kind = get_kind(item)
+        text = as_text(item.get("text")) or ""
+        ts = from_epoch(item.get("ts"), 0.001)
+        if kind == "reasoning":
+            event = self._draft.add_reasoning(text or None, actor, ts=ts)
+            self._draft.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
+        elif kind == "text":
+            event = self._draft.add_message("assistant", text, actor, ts=ts)
+            self._draft.add_annotation({"kind": "interrupted"}, parent=event, ts=ts)
+        elif text:
+            # The call was never made: it has no place among the calls.
+            data = {"kind": "interrupted", "subtype": kind, "call": parse_arguments(text)}
+            self._draft.add_annotation(data, actor=actor, ts=ts)
 
     def _add_notices(self, panel: PanelIndex, index: int) -> None:
         for data, ts in panel.notices.get(index, ()):
@@ -193,9 +238,23 @@ class TaskReader:
             "reason": as_text(request.get("cancelReason")),
             "message": as_text(request.get("streamingFailedMessage")),
         }
-        data = pick_fields(facts, *facts)
+        data = drop_nulls(facts)
         if data:
             self._draft.add_annotation({"kind": "aborted", **data}, actor=actor, ts=ts)
+
+
+def _is_response(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant"
+
+
+def _is_stored(item: dict[str, Any], stored: list[str]) -> bool:
+    """Return whether a response holds what an item of the panel shows."""
+    shown = parse_arguments(item.get("text"))
+    if isinstance(shown, dict):
+        # The panel has its own names for tools; what the model wrote is in the longest text.
+        shown = max(iter_strings(list(shown.values())), key=len, default="")
+    text = (as_text(shown) or "").strip()
+    return any(text in part for part in stored)
 
 
 def _get_first_time(items: list[Any]) -> str | None:

@@ -1,9 +1,9 @@
 """The items that Cline's panel showed: joined with the API messages of a task, or alone."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, parse_arguments
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.token_usage import build_usage
@@ -67,6 +67,20 @@ _API_KINDS = frozenset(
 """Items that repeat what is in the API messages."""
 
 
+_OUTPUT_KINDS = frozenset(("reasoning", *_RESPONSE_KINDS, *_TOOL_KINDS, "command"))
+"""Items that show what the model wrote."""
+
+
+class BrokenRequest(NamedTuple):
+    """A request whose response broke off, with what the panel showed of it."""
+
+    response: int
+    """The index that the response has among the API messages, if it was stored at all."""
+    facts: Item
+    ts: str | None
+    items: list[Item]
+
+
 class PanelIndex:
     """The items of the panel by the API message that was being written when they were shown.
 
@@ -86,6 +100,10 @@ class PanelIndex:
         """Texts that the user typed."""
         self.other_kinds: dict[str, int] = {}
         """How many items there are of each kind that is not exported."""
+        self.broken_requests: dict[int, list[BrokenRequest]] = {}
+        """Requests that broke off, by the index of the message before which they belong."""
+        self._shown_items: list[Item] | None = None
+        """What the panel shows of the response to a request that broke off."""
         for position, item in enumerate(items):
             if isinstance(item, dict):
                 self._add_item(item, position)
@@ -105,6 +123,8 @@ class PanelIndex:
         is_prompt = kind in _PROMPT_KINDS or (kind == "text" and position == 0)
         if is_prompt:
             self.typed.add((text or "").strip())
+        elif self._shown_items is not None and kind in _OUTPUT_KINDS:
+            self._shown_items.append(item)
         if kind in _ERROR_KINDS or kind in _NOTICE_KINDS:
             # Items without an index come after all messages.
             following = len(self._roles) if index is None else index + 1
@@ -120,13 +140,24 @@ class PanelIndex:
             self._item_times.setdefault(index + 1, ts)
 
     def _add_request(self, text: str | None, index: int | None, ts: str | None) -> None:
+        self._shown_items = None
         request = parse_arguments(text)
-        if index is None or not isinstance(request, dict):
+        if not isinstance(request, dict):
+            return
+        # The request is the next message, the response the one after it.
+        response = len(self._roles) if index is None else index + 2
+        has_failed = bool(request.get("cancelReason") or request.get("streamingFailedMessage"))
+        is_stored = response < len(self._roles) and self._roles[response] == "assistant"
+        # Older versions write no index: of those only a failure tells.
+        if has_failed or (index is not None and not is_stored):
+            broken = BrokenRequest(response, request, ts, [])
+            self._shown_items = broken.items
+            self.broken_requests.setdefault(response, []).append(broken)
+        if index is None:
             return
         if ts:
             self._request_times[index + 1] = ts
-        # The request is the next message, the response the one after it.
-        self.requests[index + 2] = request
+        self.requests[response] = request
 
 
 class PanelReader:
@@ -227,7 +258,7 @@ class PanelReader:
                 "cost_usd": request.get("cost"),
                 "cancel_reason": as_text(request.get("cancelReason")),
             }
-            data = {"kind": "request_usage", **pick_fields(facts, *facts)}
+            data = {"kind": "request_usage", **drop_nulls(facts)}
             self._draft.add_annotation(data, actor=self._client, ts=ts, usage=usage)
 
 

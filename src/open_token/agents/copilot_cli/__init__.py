@@ -1,6 +1,6 @@
 """GitHub Copilot CLI: the event log of a session, in its own folder or, formerly, a single file."""
 
-from open_token.formats.definition import Agent, Hooks, Replay, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Replay, Skill
 
 AGENT = Agent(
     name="copilot_cli",
@@ -33,6 +33,7 @@ AGENT = Agent(
         handler={"type": "command", "bash": "{command}", "timeoutSec": 10},
         next_step="it starts with your next session",
     ),
+    mcp=McpConfig(files=("{copilot}/mcp-config.json",)),
     skill=Skill(
         call="/stream-of-consciousness",
         folders=("{home}/.copilot",),

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, parse_arguments, pick_fields
 from open_token.formats.shared.inline_subagents import InlineAgent
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.token_usage import build_usage
@@ -106,7 +106,7 @@ class MessageReader:
         message = self._add_internal(_to_text(data.get("content")), agent, ts)
         facts = {"skill": as_text(data.get("name")), "path": as_text(data.get("path"))}
         self._draft.add_annotation(
-            {"kind": "message_facts", **pick_fields(facts, *facts)}, parent=message, ts=ts
+            {"kind": "message_facts", **drop_nulls(facts)}, parent=message, ts=ts
         )
 
     def _add_internal(self, text: str, agent: InlineAgent, ts: str | None) -> Event:
@@ -120,21 +120,27 @@ class MessageReader:
         sent = as_text(data.get("transformedContent"))
         blocks = [self._normalize_media(block) for block in _to_list(data.get("attachments"))]
         is_empty = not typed and not blocks
-        is_typed = not is_empty and as_text(data.get("source")) in (None, "user") and not agent.call
+        is_from_user = as_text(data.get("source")) in (None, "user")
+        # The prompt of a subagent is one of the user too, but belongs to a call.
+        is_typed = not is_empty and is_from_user and not agent.call
         if is_empty and sent:
             # In autopilot mode the runtime asks the model to continue.
             typed = sent
             sent = None
         elif is_empty and "content" not in data:
             self._draft.note_omission("no-content", position, "prompt without content")
+        content: str | list[Any] = typed
+        if blocks:
+            content = [{"type": "text", "text": typed}, *blocks]
         message = self._draft.add_message(
             "user",
-            [{"type": "text", "text": typed}, *blocks] if blocks else typed,
+            content,
             self._draft.get_actor("human", "user") if is_typed else self._client,
             ts=ts,
             visibility="public" if is_typed else "internal",
             span=agent.span,
         )
+        # The model got the prompt with the date and reminders around it.
         if sent and sent != typed:
             self._draft.add_annotation({"kind": "sent_text", "text": sent}, parent=message, ts=ts)
 
@@ -157,9 +163,9 @@ class MessageReader:
         """Read an answer: reasoning, text and calls."""
         actor = self._get_answering_actor(agent, data)
         usage = self._take_usage(data)
-        self.answers.add(
-            as_text(data.get("apiCallId")) or as_text(data.get("messageId")) or position
-        )
+        # 1.0.102 names the request of an answer; earlier versions only the message.
+        request_id = as_text(data.get("apiCallId")) or as_text(data.get("messageId"))
+        self.answers.add(request_id or position)
         reasoning = self._add_reasoning(data, agent, actor, ts)
         requests = _to_list(data.get("toolRequests"))
         if "content" not in data and not requests:
@@ -198,7 +204,11 @@ class MessageReader:
         earlier = self.flush_reasoning(agent)
         text = as_text(data.get("reasoningText"))
         is_encrypted = bool(data.get("reasoningOpaque") or data.get("encryptedContent"))
-        is_new = text != earlier if text else is_encrypted and not earlier
+        if text:
+            is_new = text != earlier
+        else:
+            # Reasoning that is only encrypted is that of the event before it, if there was one.
+            is_new = is_encrypted and not earlier
         if not is_new:
             return None
         return self._draft.add_reasoning(text, actor, ts=ts, span=agent.span)
@@ -280,8 +290,8 @@ class MessageReader:
 
     def read_start(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
         """Read the start of an execution; it is a call if no answer requested it."""
+        # Usually the answer has the arguments already: the same call must not be added twice.
         call_id = as_text(data.get("toolCallId"))
-        # Some executions have no request in an answer.
         if call_id is None or (call_id not in self._calls and call_id not in self._user_calls):
             actor = self._get_answering_actor(agent, data)
             self._add_call(data, data.get("toolName"), actor, agent, ts, position)
@@ -305,6 +315,7 @@ class MessageReader:
         elif error:
             output = output or _to_text(error)
         self.last_output = output
+        # How long a tool ran is known from its telemetry alone.
         duration = _get_nested(data.get("toolTelemetry"), "metrics", "durationMs")
         if type(duration) in (int, float):
             facts["duration_ms"] = duration
@@ -335,15 +346,12 @@ class MessageReader:
         data = block.get("data", self._assets.get(str(block.get("assetId"))))
         if not isinstance(data, str):
             return block
-        rest = {
-            name: value for name, value in block.items() if name not in ("type", "data", "mimeType")
-        }
-        return (
-            build_media_block(
-                as_text(block["mimeType"]), data, as_text(block.get("type")) or "blob"
-            )
-            | rest
-        )
+        kind = as_text(block.get("type")) or "blob"
+        media = build_media_block(as_text(block["mimeType"]), data, kind)
+        for name, value in block.items():
+            if name not in ("type", "data", "mimeType"):
+                media[name] = value
+        return media
 
     def _build_output(self, result: Any) -> str | list[Any]:
         """Return what the model got: the text, and images and sounds after it."""

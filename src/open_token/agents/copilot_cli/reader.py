@@ -8,7 +8,7 @@ from open_token.agents.copilot_cli.detect import LOG_FILE
 from open_token.agents.copilot_cli.messages import MessageReader
 from open_token.agents.copilot_cli.session_events import SessionEventReader
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls
 from open_token.formats.shared.inline_subagents import InlineAgent, InlineSubagents
 from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.formats.shared.providers import ProviderTracker
@@ -190,7 +190,7 @@ class SessionReader:
             "model": child.model,
         }
         actor = self._messages.get_actor(parent)
-        self._spans.start(child, pick_fields(facts, *facts), actor, ts, parent)
+        self._spans.start(child, drop_nulls(facts), actor, ts, parent)
 
     def _end_subagent(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
         ended = self._spans.find(as_text(data.get("toolCallId")))

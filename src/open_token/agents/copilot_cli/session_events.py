@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, drop_nulls, pick_fields
 from open_token.formats.shared.inline_subagents import InlineAgent
 from open_token.formats.shared.token_usage import build_usage
 from open_token.model.document import Event
@@ -77,7 +77,7 @@ class SessionEventReader:
             name: value for name, value in fields.items() if self._context.get(name) != value
         }
         self._context |= fields
-        data = pick_fields(facts, *facts) | changed
+        data = drop_nulls(facts) | changed
         if data:
             self._annotate({"kind": "context", **data}, ts)
 
@@ -110,7 +110,7 @@ class SessionEventReader:
         """Read a message of the runtime to the person."""
         subtype = as_text(data.get("infoType")) or as_text(data.get("warningType"))
         facts = {"subtype": subtype, "text": as_text(data.get("message"))}
-        self._annotate({"kind": "notice", **pick_fields(facts, *facts)}, ts)
+        self._annotate({"kind": "notice", **drop_nulls(facts)}, ts)
 
     def read_handoff(self, data: Data, agent: InlineAgent, ts: str | None, position: str) -> None:
         """Read that the session was continued from elsewhere."""

@@ -1,13 +1,14 @@
 """Cursor: agent transcripts, chats of the command line, and chats in the editor's databases."""
 
-from open_token.formats.definition import Agent, Hooks, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Skill
 
 AGENT = Agent(
     name="cursor",
     title="Cursor",
     checked=(
         "transcripts of 2026; from descriptions only: store.db, state.vscdb (composers of version "
-        "3 to 17), the older chats and composers of a workspace"
+        "3 to 17), the older chats and composers of a workspace, the `stream-json` output of the "
+        "command line"
     ),
     includes=(
         "prompts, responses, reasoning, tool calls and results, images, subagents; from databases "
@@ -17,7 +18,7 @@ AGENT = Agent(
         "drafts, checkpoints, diffs, metadata of tool results; transcripts contain few tool results"
     ),
     holds_several=True,
-    signatures=(b'"message"',),
+    signatures=(b'"message"', b'"tool_call"', b'"permissionMode"', b'"thinking"'),
     containers=("sqlite",),
     places=(
         ".cursor/projects/*/agent-transcripts/*/*.jsonl",
@@ -41,6 +42,7 @@ AGENT = Agent(
         handler={"command": "{command}", "timeout": 10},
         next_step="it starts with your next session",
     ),
+    mcp=McpConfig(files=("{home}/.cursor/mcp.json",)),
     skill=Skill(
         call="/stream-of-consciousness",
         folders=("{home}/.cursor",),

@@ -20,15 +20,37 @@ _WORKSPACE_SQL = "SELECT 1 FROM ItemTable WHERE key IN (?, ?) LIMIT 1"
 
 
 def sniff(source: Source) -> bool:
-    """Return whether the source is a transcript or one of the databases."""
+    """Return whether the source is a transcript, a stream or one of the databases."""
     if source.shape == "sqlite":
         return is_cli_store(source) or _is_editor_state(source)
     if source.shape != "lines":
         return False
+    if is_stream(source):
+        return True
     records = source.sample
     if not records or not _is_message(records[0]):
         return False
     return all(_is_message(record) or _is_other_record(record) for record in records)
+
+
+def is_stream(source: Source) -> bool:
+    """Return whether the source is the output of `--output-format stream-json`."""
+    return source.shape == "lines" and any(map(_is_stream_event, source.sample))
+
+
+def _is_stream_event(record: Any) -> bool:
+    """Return whether only Cursor writes such an event; Claude Code's stream is similar."""
+    if not isinstance(record, dict):
+        return False
+    kind = record.get("type")
+    subtype = record.get("subtype")
+    if kind == "tool_call":
+        return subtype in ("started", "completed") and isinstance(record.get("tool_call"), dict)
+    if kind == "thinking":
+        return subtype in ("delta", "completed")
+    if kind != "system" or subtype != "init" or "uuid" in record or "tools" in record:
+        return False
+    return isinstance(record.get("session_id"), str) and "permissionMode" in record
 
 
 def _is_message(record: Any) -> bool:

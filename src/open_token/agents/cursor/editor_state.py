@@ -18,7 +18,14 @@ from open_token.agents.cursor.conversation import (
 )
 from open_token.agents.cursor.detect import CHATS_KEY, COMPOSERS_KEY
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import JsonObject, get_dict, get_dicts, get_text, pick_fields
+from open_token.formats.shared.fields import (
+    JsonObject,
+    drop_nulls,
+    get_dict,
+    get_dicts,
+    get_text,
+    pick_fields,
+)
 from open_token.formats.shared.session_tree import SessionTree
 from open_token.jsontools.timestamps import from_epoch
 from open_token.model.document import Found
@@ -171,7 +178,7 @@ def _summarize(composer: JsonObject) -> JsonObject:
         "call": get_text(subagent, "toolCallId"),
         "cwd": get_text(folder, "fsPath"),
     }
-    return {key: value for key, value in summary.items() if value is not None}
+    return drop_nulls(summary)
 
 
 def _decode_object(value: Any) -> JsonObject | None:

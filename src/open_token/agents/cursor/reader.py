@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from open_token.agents.cursor import cli_store, editor_state, transcript
-from open_token.agents.cursor.detect import is_cli_store
+from open_token.agents.cursor import cli_store, editor_state, stream, transcript
+from open_token.agents.cursor.detect import is_cli_store, is_stream
 from open_token.builder.draft import Draft
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -11,7 +11,9 @@ from open_token.sources.source import Source
 
 def read(source: Source, draft: Draft) -> None:
     """Read the conversation into the draft."""
-    if source.shape != "sqlite":
+    if is_stream(source):
+        stream.read_stream(source, draft)
+    elif source.shape != "sqlite":
         transcript.read_transcript(source, draft)
     elif is_cli_store(source):
         cli_store.read_chat(source, draft)

@@ -1,13 +1,14 @@
-"""Gemini CLI, Google's coding agent: sessions as one document, and as lines with patches."""
+"""Gemini CLI, Google's coding agent: sessions as a document or as lines, and `stream-json`."""
 
-from open_token.formats.definition import Agent, Hooks, Replay, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Replay, Skill
 
 AGENT = Agent(
     name="gemini_cli",
     title="Gemini CLI",
     checked=(
         "documents of October 2025, lines of April 2026 and of version 0.61, resumed sessions, "
-        "subagents, rewinds from documentation only"
+        "subagents; from descriptions only: rewinds, and the `stream-json` output as the source "
+        "code of August 2026 writes it"
     ),
     includes=(
         "prompts as typed and as sent, answers, reasoning summaries, tool calls and results with "
@@ -17,7 +18,7 @@ AGENT = Agent(
         "displayed form of results (resultDisplay), labels and descriptions of tools, the memory "
         "scratchpad"
     ),
-    signatures=(b'"projectHash"',),
+    signatures=(b'"projectHash"', b'"session_id"', b'"tool_id"'),
     places=(
         "$GEMINI_CLI_HOME/.gemini/tmp/*/chats/session-*.json",
         "$GEMINI_CLI_HOME/.gemini/tmp/*/chats/session-*.jsonl",
@@ -37,6 +38,7 @@ AGENT = Agent(
         handler={"name": "open-token", "type": "command", "command": "{command}", "timeout": 10000},
         next_step="it starts with your next session",
     ),
+    mcp=McpConfig(files=("{gemini}/settings.json",)),
     skill=Skill(
         call="/stream-of-consciousness",
         folders=("{home}/.gemini",),

@@ -9,8 +9,25 @@ _PREVIEW_MESSAGES = 8
 
 
 def sniff(source: Source) -> bool:
-    """Return whether there is a header with a session id and the hash of its project."""
-    return any(_is_header(record) for record in source.sample)
+    """Return whether there is a header with a session id and the hash of its project, or a stream."""
+    return any(_is_header(record) for record in source.sample) or is_stream(source)
+
+
+def is_stream(source: Source) -> bool:
+    """Return whether the source is the output of `--output-format stream-json`."""
+    return source.shape == "lines" and any(map(_is_stream_event, source.sample))
+
+
+def _is_stream_event(record: Any) -> bool:
+    if not isinstance(record, dict) or not isinstance(record.get("timestamp"), str):
+        return False
+    if record.get("type") == "init":
+        names: tuple[str, ...] = ("session_id", "model")
+    elif record.get("type") == "tool_use":
+        names = ("tool_name", "tool_id")
+    else:
+        return False
+    return all(isinstance(record.get(name), str) for name in names)
 
 
 def _is_header(record: Any) -> bool:

@@ -68,6 +68,8 @@ class FileReader:
         if not isinstance(value, dict):
             self.thread.note_omission("skipped-record", position, "record is not a JSON object")
             return
+        # A document has all messages in one object. Since 0.40 a session is lines: a header,
+        # messages, and between them changes of the header and of the history.
         target = value.get("$rewindTo")
         patch = value.get("$set")
         if isinstance(target, str):
@@ -120,9 +122,10 @@ class FileReader:
         """Read a new history of the client; what is new in it summarizes what it drops."""
         history = [message for message in messages if isinstance(message, dict)]
         ids = {as_text(message.get("id")) for message in history} - {None}
-        if history and all(
-            _is_client_text(list_content_parts(item.get("content"))) for item in history
-        ):
+        is_of_client = [
+            _is_client_text(list_content_parts(message.get("content"))) for message in history
+        ]
+        if history and all(is_of_client):
             # The first history after a start or a resume (0.61): the rest of it follows.
             ids |= self._history
         dropped = len(self._history - ids)
@@ -140,6 +143,7 @@ class FileReader:
             self._read_history_message(message, position)
 
     def _read_history_message(self, message: Body, position: str) -> None:
+        """Read a message of a new history that is not known yet."""
         message_id = as_text(message.get("id"))
         if message_id in self._starts:
             return
@@ -148,6 +152,7 @@ class FileReader:
         if message.get("type") == "user":
             self._read_summary(message, position)
             return
+        # With a model or calls it is an answer; without, a reply that the client made up.
         if message.get("model") or message.get("toolCalls"):
             self._read_message(message, position)
             return
@@ -180,6 +185,7 @@ class FileReader:
         if isinstance(message_id, str):
             self._starts.setdefault(message_id, self.thread.draft.count)
             self._history.add(message_id)
+        # A resumed session, or one whose call was cancelled, writes the history again, with new ids.
         if kind not in _NOTICE_TYPES and self._repetition.is_repeated(message):
             self.thread.note_omission(
                 "repeated-history", position, "message written again by the client"
@@ -213,10 +219,11 @@ class FileReader:
         ts = to_utc(message.get("timestamp"))
         parts = self._get_parts(message.get("content"), position)
         self._read_results(parts, message, position)
-        has_results = any(map(get_function_response, parts))
-        sent = (
-            self._drop_result_media(parts, position) if has_results else select_message_parts(parts)
-        )
+        if any(get_function_response(part) for part in parts):
+            sent = self._drop_result_media(parts, position)
+        else:
+            sent = select_message_parts(parts)
+        # The typed text is stored apart only if the client sent more, such as files behind `@`.
         if message.get("displayContent") is None:
             if sent and _is_client_text(sent):
                 thread.add_injected_message(wire.build_content(sent), ts=ts)
@@ -353,6 +360,7 @@ class FileReader:
             if thread.draft.count > start:
                 usage.take()
             keys.append(key)
+        # All calls come before the first result: the model made them in one answer.
         for key, call in zip(keys, calls, strict=True):
             agent_id = as_text(call.get("agentId"))
             if agent_id:

@@ -4,8 +4,10 @@ import re
 from pathlib import PurePath
 from typing import Any
 
+from open_token.agents.gemini_cli.detect import is_stream
 from open_token.agents.gemini_cli.messages import FileReader
 from open_token.agents.gemini_cli.records import read_records
+from open_token.agents.gemini_cli.stream import read_stream
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import as_text
 from open_token.formats.shared.thread import SubagentFile, SubagentWriter, Thread
@@ -117,5 +119,8 @@ def _find_provider(model: str) -> str | None:
 
 
 def read(source: Source, draft: Draft) -> None:
-    """Read the session into the draft."""
-    SessionReader(source, draft).read()
+    """Read the session, or the stream, into the draft."""
+    if is_stream(source):
+        read_stream(source, draft)
+    else:
+        SessionReader(source, draft).read()

@@ -87,6 +87,7 @@ class _ExportedContent:
         message_id = value.get("id")
         if not isinstance(message_id, str):
             return value
+        # A message is written again, with the same id, each time that one of its calls ends.
         is_first = message_id not in self._digests
         known = self._digests.setdefault(message_id, set())
         has_new = False

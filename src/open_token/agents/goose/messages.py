@@ -66,6 +66,7 @@ class MessageReader:
         if role == "assistant":
             self._set_actor(metadata)
         first = self.draft.count
+        # Text and images in a row are one message; calls, results and reasoning stand between.
         blocks: list[Any] = []
         for block in content:
             kind = _get_kind(block)
@@ -86,13 +87,12 @@ class MessageReader:
 
     def _set_actor(self, metadata: JsonObject) -> None:
         """Set the actor to the model of a message, or else that of the session."""
+        # A requested model may be an alias; the provider answers which one it resolved it to.
         inference = get_dict(metadata, "inference")
-        model = (
-            get_text(inference, "resolvedModel")
-            or get_text(inference, "requestedModel")
-            or self.model
-        )
-        provider = self.providers.add_model(get_text(inference, "provider") or self.provider, model)
+        model = get_text(inference, "resolvedModel") or get_text(inference, "requestedModel")
+        model = model or self.model
+        named_provider = get_text(inference, "provider") or self.provider
+        provider = self.providers.add_model(named_provider, model)
         self._actor = self.draft.get_actor("model", self._name, provider=provider, model=model)
 
     def _add_content(
@@ -120,6 +120,7 @@ class MessageReader:
             self._last_message = event
 
     def _read_block(self, block: Any, kind: str, ts: str | None) -> None:
+        # `tool_name` and `tool_result` are what versions before 1.0 wrote.
         if kind in ("toolRequest", "frontendToolRequest", "tool_name"):
             self._read_call(block, ts)
         elif kind in ("toolResponse", "tool_result"):
@@ -136,6 +137,7 @@ class MessageReader:
             }
             self._annotate({"kind": "notice", **facts, **pick_fields(block, "data")}, ts)
         elif kind == "toolConfirmationRequest":
+            # The older form of actionRequired.
             facts = pick_fields(block, "id", "toolName", "arguments", "prompt")
             data = {"kind": "action_required", "action": "toolConfirmation", **facts}
             self._annotate(data, ts)

@@ -11,8 +11,14 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.fields import as_text, parse_arguments, pick_fields
-from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.fields import (
+    as_text,
+    get_dict,
+    get_text,
+    parse_arguments,
+    pick_fields,
+)
+from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.formats.shared.thread import Thread
 from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_url_block
@@ -21,6 +27,7 @@ from open_token.model.document import Usage
 from open_token.sources.source import Source
 
 _QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
+# A `synthetic_reason` usually marks injected text; with these values a person wrote it.
 _TYPED_REASONS = ("interjection", "human")
 # Prefixes of injected user messages in older files, which have no `synthetic_reason`.
 _INJECTED_PREFIXES = (
@@ -79,6 +86,7 @@ class SessionReader:
         self._describe_conversation()
         for number, record in self._source.records():
             kind = record.get("type") if isinstance(record, dict) else None
+            # Only an answer names its model, and what led to it is written before it.
             if kind in ("reasoning", "backend_tool_call"):
                 self._pending.append((record, f"line {number}"))
                 continue
@@ -111,6 +119,7 @@ class SessionReader:
         session_id = as_text(info.get("id")) or self._find_folder_id()
         if session_id:
             conversation["id"] = session_id
+        # A session that got no title of its own has a summary.
         title = as_text(summary.get("generated_title")) or as_text(summary.get("session_summary"))
         if title:
             conversation["title"] = title
@@ -168,6 +177,7 @@ class SessionReader:
         reason = as_text(record.get("synthetic_reason"))
         content = _build_content(record.get("content"))
         is_injected = reason is not None and reason not in _TYPED_REASONS
+        # A typed prompt may begin with such a tag too, but then it is numbered.
         if isinstance(content, str) and "prompt_index" not in record:
             is_injected = is_injected or content.lstrip().startswith(_INJECTED_PREFIXES)
         if is_injected:
@@ -209,7 +219,9 @@ class SessionReader:
         if content != "":
             thread.add_message("assistant", content, thread.model_actor)
         calls = record.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
+        if not isinstance(calls, list):
+            return
+        for call in calls:
             if _is_call(call):
                 self._read_call(call, position)
             else:
@@ -217,22 +229,26 @@ class SessionReader:
 
     def _read_embedded_items(self, record: Body, position: str) -> None:
         """Read reasoning and searches that older files have inside the answer."""
-        reasoning = record.get("reasoning")
-        reasoning_text = reasoning.get("text") if isinstance(reasoning, dict) else None
-        for text in (as_text(reasoning_text), as_text(record.get("reasoning_content"))):
+        inner_text = get_text(record.get("reasoning"), "text")
+        plain_text = get_text(record, "reasoning_content")
+        for text in (inner_text, plain_text):
             if text:
                 self._thread.add_reasoning(text)
         items = record.get("raw_output")
-        for item in items if isinstance(items, list) else ():
+        if not isinstance(items, list):
+            return
+        for item in items:
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "reasoning":
                 self._read_reasoning(item, position)
-            # A search may also have a record of its own before the answer.
             elif isinstance(kind, str) and kind.endswith("_call"):
-                if as_text(item.get("id")) not in self._searches:
-                    tool_type = kind.removesuffix("_call")
-                    self._read_search({"tool_type": tool_type, **item}, position)
+                # A search may also have a record of its own before the answer.
+                if as_text(item.get("id")) in self._searches:
+                    continue
+                tool_type = kind.removesuffix("_call")
+                self._read_search({"tool_type": tool_type, **item}, position)
             elif kind != "message":
+                # A message repeats the content of the answer; anything else is new.
                 self._thread.note_omission("unknown-part", position, f"item {format_kind(kind)}")
 
     def _read_reasoning(self, record: Body, position: str) -> None:
@@ -263,6 +279,7 @@ class SessionReader:
     def _read_result(self, record: Body) -> None:
         call_id = as_text(record.get("tool_call_id"))
         output = _build_content(record.get("content"))
+        # Images of a result are in a field of their own, beside its text.
         images = record.get("images")
         if isinstance(images, list) and images:
             blocks: list[Any] = output if isinstance(output, list) else []
@@ -325,6 +342,7 @@ def _read_updates(source: Source, draft: Draft) -> Updates:
                 )
     except InputError:
         draft.note_omission("broken-file", "updates.jsonl", "a line is not valid JSON")
+    note_file_faults(file, "updates.jsonl", draft)
     return updates
 
 
@@ -335,9 +353,9 @@ def _read_update(updates: Updates, record: Any) -> bool:
     if not isinstance(params, dict) or not isinstance(update, dict):
         return False
     kind = update.get("sessionUpdate")
-    meta = params.get("_meta")
-    milliseconds = meta.get("agentTimestampMs") if isinstance(meta, dict) else None
-    ts = from_epoch(milliseconds, 0.001) or from_epoch(record.get("timestamp"))
+    # The agent's own clock is in milliseconds; the line has the time of writing, in seconds.
+    agent_time = get_dict(params, "_meta").get("agentTimestampMs")
+    ts = from_epoch(agent_time, 0.001) or from_epoch(record.get("timestamp"))
     call_id = as_text(update.get("toolCallId"))
     if call_id:
         run = updates.runs.setdefault(call_id, ToolRun())
@@ -348,8 +366,8 @@ def _read_update(updates: Updates, record: Any) -> bool:
             run.ended = ts
             run.status = status
     elif kind == "user_message_chunk":
-        chunk_meta = update.get("_meta")
-        index = chunk_meta.get("promptIndex") if isinstance(chunk_meta, dict) else None
+        # The usage of a turn names no prompt: it belongs to the last one before it.
+        index = get_dict(update, "_meta").get("promptIndex")
         if type(index) is int:
             updates.prompt = index
     elif kind == "turn_completed":
@@ -379,9 +397,13 @@ def _is_call(call: Any) -> bool:
 
 
 def _get_texts(value: Any) -> list[str]:
-    parts = value if isinstance(value, list) else [value]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    return [text for text in texts if isinstance(text, str) and text]
+    """Return the texts of reasoning: one text, or a list of texts or of objects with a text."""
+    texts: list[str] = []
+    for part in value if isinstance(value, list) else [value]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str) and text:
+            texts.append(text)
+    return texts
 
 
 def _build_content(value: Any) -> str | list[Any]:
@@ -407,9 +429,13 @@ def _build_block(part: Any) -> Any:
 
 def _unwrap_query(block: Any) -> Any:
     """Return a text block without the tags around it, if they enclose all of it."""
-    text = block.get("text") if isinstance(block, dict) else None
-    match = _QUERY.fullmatch(text.strip()) if isinstance(text, str) else None
-    return {**block, "text": match[1]} if match else block
+    text = get_text(block, "text")
+    if text is None:
+        return block
+    match = _QUERY.fullmatch(text.strip())
+    if match is None:
+        return block
+    return {**block, "text": match[1]}
 
 
 def _find_provider(model: str) -> str | None:

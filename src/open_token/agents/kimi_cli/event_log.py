@@ -10,6 +10,7 @@ from open_token.formats.shared.fields import as_text, parse_arguments, pick_fiel
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.thread import Thread
 
+# The result of a call that starts a subagent names it in its text, and nowhere else.
 _AGENT_ID = re.compile(r"^\s*agent_id: ([A-Za-z0-9][A-Za-z0-9_-]{0,63})\s*$", re.MULTILINE)
 _SPAWNING_TOOLS = ("Agent", "Task")
 _CONTEXT_FIELDS = {
@@ -82,6 +83,7 @@ class EventLogReader:
         if handler is not None:
             handler(self, record, ts, position)
         elif kind.startswith(_NOTICE_PREFIXES):
+            # Events about modes, goals and tasks differ by version: preserved whole.
             data: Body = {"kind": "notice", "event": format_kind(kind)}
             rest = {name: value for name, value in record.items() if name not in _ENVELOPE_FIELDS}
             if rest:
@@ -112,6 +114,7 @@ class EventLogReader:
         if isinstance(disclosed, dict):
             record = {**disclosed, **record}
         self._model = as_text(record.get("modelAlias")) or self._model
+        # A configuration may repeat an earlier one: only changes are exported.
         changed = {}
         for key, name in _CONTEXT_FIELDS.items():
             value = record.get(key)
@@ -140,6 +143,8 @@ class EventLogReader:
 
     def _read_prompt(self, record: Body, ts: str | None, position: str) -> None:
         """Read a prompt, which later becomes a message of the context, usually unchanged."""
+        # A prompt starts a turn, so those before it are settled; `turn.steer` is typed while the
+        # model works and waits until the context takes it up.
         if record["type"] == "turn.prompt":
             self._flush_prompts()
         self._prompts.append(record)
@@ -174,6 +179,7 @@ class EventLogReader:
     def _read_user(self, content: Any, origin: Any, ts: str | None) -> None:
         """Read a user message, and match it with the prompt that was typed for it."""
         kind = _get_origin_kind(origin)
+        # Every prompt is in the log twice: as typed, and as the context has it.
         for record in self._prompts:
             if record.get("input") == content:
                 self._prompts.remove(record)
@@ -194,11 +200,13 @@ class EventLogReader:
         kind = _get_origin_kind(origin)
         is_prompt = kind in (None, "user")
         is_command = isinstance(origin, dict) and origin.get("trigger") == "user-slash"
+        # An undo counts what the person sent, not what the client injected.
         if is_prompt or is_command:
             self._turn_starts.append(thread.draft.count)
         if is_prompt or (is_command and is_typed):
             thread.add_message("user", build_content(content), thread.get_user_actor(), ts=ts)
         elif kind == "system_trigger" and self._is_subagent:
+            # The prompt of a subagent has the origin of injected text, but its parent wrote it.
             thread.add_message(
                 "user",
                 build_content(content),
@@ -222,9 +230,12 @@ class EventLogReader:
         elif parts is not None:
             step.add_part({"type": "text", "text": parts}, ts)
         calls = message.get("toolCalls")
-        for call in calls if isinstance(calls, list) else ():
+        if not isinstance(calls, list):
+            return
+        for call in calls:
             if not isinstance(call, dict):
                 call = {}
+            # Imported calls have the shape of the chat API, or its inner object alone.
             function = call.get("function")
             if not isinstance(function, dict):
                 function = call
@@ -276,14 +287,15 @@ class EventLogReader:
         if not isinstance(result, dict):
             result = {"output": result}
         output = build_content(result.get("output"))
-        facts: Body = {"is_error": True} if result.get("isError") is True else {}
-        facts |= pick_fields(result, "note", "message", "truncated")
-        spawn_arguments = self._spawn_calls.pop(call_id, None) if call_id else None
+        facts = pick_fields(result, "note", "message", "truncated")
+        if result.get("isError") is True:
+            facts = {"is_error": True, **facts}
+        # What a subagent did stands between its call and the result.
+        spawn_arguments = self._spawn_calls.pop(call_id or "", None)
         if spawn_arguments is not None:
             agent_ids = _AGENT_ID.findall(output) if isinstance(output, str) else []
-            self._read_subagents(
-                self.thread, agent_ids, self.thread.get_call_key(call_id), spawn_arguments
-            )
+            call_key = self.thread.get_call_key(call_id)
+            self._read_subagents(self.thread, agent_ids, call_key, spawn_arguments)
         self.thread.add_tool_result(call_id, output, ts=ts, facts=facts or None)
 
     def _read_usage(self, record: Body, ts: str | None, position: str) -> None:
@@ -331,6 +343,7 @@ class EventLogReader:
             return
         start = self._turn_starts[-count]
         del self._turn_starts[-count:]
+        # A further undo may reach back before turns that were undone already: one range for both.
         while self._undone and self._undone[-1].start >= start:
             self._undone.pop()
         self._undone.append(range(start, self.thread.draft.count))
@@ -355,7 +368,9 @@ def _get_origin_kind(origin: Any) -> str | None:
 _HANDLERS: dict[str, Callable[[EventLogReader, Body, str | None, str], None]] = {
     "metadata": EventLogReader._read_header,
     "config.update": EventLogReader._read_config,
+    # What 2.1 calls the configuration of an agent.
     "profile.bind": EventLogReader._read_config,
+    # The names of the tools, and their definitions.
     "tools.set_active_tools": EventLogReader._read_tools,
     "llm.tools_snapshot": EventLogReader._read_tools,
     "llm.request": EventLogReader._read_request,

@@ -38,6 +38,7 @@ _SESSION_TABLES = (
     "session_input",
     "todo",
     "event",
+    "session_share",
 )
 _MESSAGE_FIELDS = ("id", "time", "agent", "finish", "cost", "tokens", "error")
 
@@ -191,7 +192,7 @@ def _build_session_info(row: JsonObject) -> JsonObject:
 
 
 def get_session_of_row(table: str, row: JsonObject) -> str | None:
-    """Return the session of a row; credentials, shares and settings belong to none."""
+    """Return the session of a row; credentials and settings belong to none."""
     if table not in _SESSION_TABLES:
         return None
     if table == "session":

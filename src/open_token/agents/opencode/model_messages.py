@@ -10,7 +10,7 @@ from open_token.agents.opencode.parts import (
     parse_time,
     parse_usage,
 )
-from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
+from open_token.formats.shared.fields import JsonObject, drop_nulls, get_dict, get_text, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.model.document import Usage
 
@@ -215,7 +215,7 @@ class ModelMessageReader:
         """Return the fields of an error without the HTTP headers of the response."""
         if type(error) is not dict:
             return {"error": error}
-        data = {key: value for key, value in get_dict(error, "data").items() if value is not None}
+        data = drop_nulls(get_dict(error, "data"))
         if data.pop("responseHeaders", None):
             self._draft.note_omission(
                 "response-headers", self._position, "HTTP headers of a provider's response"

@@ -22,7 +22,7 @@ from open_token.sources.source import Source
 _decode = msgspec.json.Decoder().decode
 _SESSION_FILES = "session/*/*.json"
 _NO_OWNER = "(nobody)"
-"""The owner of secrets: no conversation has this id."""
+"""The owner of credentials: no conversation has this id."""
 
 
 class _NoteBuffer:
@@ -91,7 +91,8 @@ def _describe(session_id: str, info: JsonObject) -> Found:
 def find_owner(source: Source, at: str, value: Any) -> str | None:
     """Return the conversation that a value, a row or a file belongs to.
 
-    A secret or a credential belongs to none of them.
+    A credential belongs to none of them. The secret of a share belongs to its session: redaction
+    masks it.
     """
     opened = _open_store(source)
     session_id: str | None
@@ -107,9 +108,7 @@ def find_owner(source: Source, at: str, value: Any) -> str | None:
 def _get_session_of_file(path: str, store: Store) -> str | None:
     """Return the session of `session/<project>/<id>.json`, `message/<session>/...` and so on."""
     kind, _, rest = path.removeprefix("storage/").partition("/")
-    if kind == "share":
-        return _NO_OWNER
-    if kind == "session":
+    if kind in ("session", "share"):
         return rest.rpartition("/")[2].removesuffix(".json") or None
     name = rest.partition("/")[0]
     if kind == "part":
@@ -118,9 +117,6 @@ def _get_session_of_file(path: str, store: Store) -> str | None:
 
 
 def _get_session_of_value(value: Any) -> str | None:
-    # The file of a share, which grants write access to it.
-    if type(value) is dict and "secret" in value:
-        return _NO_OWNER
     if is_bundle(value):
         return get_text(value["info"], "sessionID")
     if is_export(value):

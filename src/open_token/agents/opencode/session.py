@@ -121,12 +121,12 @@ class SessionReader:
         share_url = get_text(share, "url")
         if share_url:
             facts["share_url"] = share_url
+        # Beside these counts a summary may hold whole files before and after each change.
         summary = get_dict(info, "summary")
-        counts = {
-            name: summary[name]
-            for name in ("additions", "deletions", "files")
-            if type(summary.get(name)) is int
-        }
+        counts: dict[str, int] = {}
+        for name in ("additions", "deletions", "files"):
+            if type(summary.get(name)) is int:
+                counts[name] = summary[name]
         if any(counts.values()):
             facts["changes"] = counts
         thread.settings["cwd"] = facts.get("cwd")

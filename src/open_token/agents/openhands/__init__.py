@@ -6,8 +6,8 @@ AGENT = Agent(
     name="openhands",
     title="OpenHands",
     checked=(
-        "SDK 1.x conversation folders and events, logs of model calls; from descriptions only, no "
-        "real files: the lists of version 0, the output.jsonl of benchmarks"
+        "SDK 1.x conversation folders and events, logs of model calls; from descriptions only: "
+        "the lists of version 0, the output.jsonl of benchmarks"
     ),
     includes=(
         "prompts, responses, reasoning, tool calls, results with exit codes, condensations, "
@@ -15,7 +15,8 @@ AGENT = Agent(
     ),
     omits=(
         "state updates, token ids, files before and after an edit, times without a time zone, the "
-        "benchmark's own description of a task"
+        "benchmark's own description of a task, messages repeated as text for models without function "
+        "calling"
     ),
     holds_several=True,
     signatures=(

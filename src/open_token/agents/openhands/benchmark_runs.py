@@ -40,7 +40,9 @@ def list_runs(source: Source) -> list[Found]:
 def _describe(part: ExportedConversation) -> Found:
     instruction = as_text(part.value.get("instruction")) or ""
     title = " ".join(instruction[:400].split())[:80]
-    return Found(part.id, title=title or None, messages=len(flatten(part.value["history"])))
+    # Version 0 stores pairs of action and observation: a list of lists.
+    events = flatten(part.value["history"])
+    return Found(part.id, title=title or None, messages=len(events))
 
 
 def find_owner_of_line(source: Source, at: str, value: Any) -> str | None:

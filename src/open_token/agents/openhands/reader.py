@@ -1,5 +1,6 @@
 """Read an OpenHands conversation in whichever of its four forms the input is."""
 
+import re
 from typing import Any
 
 from open_token.agents.openhands import benchmark_runs, sdk_events, version0
@@ -15,8 +16,13 @@ from open_token.agents.openhands.detect import (
 from open_token.builder.draft import Draft
 from open_token.formats.openai_chat import reader as chat_reader
 from open_token.formats.openai_responses import reader as responses_reader
+from open_token.formats.shared.api_conversation import ConversationBuilder
+from open_token.formats.shared.fields import JsonObject
 from open_token.model.document import Found
 from open_token.sources.source import Source
+
+# How the client tells a model without function calling what a tool returned.
+_TEXT_RESULT = re.compile(r"EXECUTION RESULT of \[([^\]\n]{1,200})\]:")
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -43,7 +49,7 @@ def _read_model_logs(source: Source, draft: Draft) -> None:
     Requests and responses are those of one of OpenAI's APIs.
     """
     if isinstance(source.sample[0].get("messages"), list):
-        chat_reader.read(source, draft)
+        _read_chat_logs(source, draft)
     else:
         responses_reader.read(source, draft)
     draft.conversation["source_runtime"] = "cli"
@@ -57,6 +63,46 @@ def _read_model_logs(source: Source, draft: Draft) -> None:
             latency += _to_number(record.get("latency_sec"))
     data = {"kind": "cost", "calls": calls, "cost_usd": cost, "latency_sec": latency}
     draft.add_annotation(data, actor=draft.get_actor("system", "OpenHands"))
+
+
+def _read_chat_logs(source: Source, draft: Draft) -> None:
+    unit = "record" if source.shape == "document" else "line"
+    builder = ConversationBuilder(chat_reader.create_dialect(draft), unit)
+    number = 0
+    for number, record in source.records():
+        if is_model_log(record):
+            builder.add_record(number, _restore_calls(record, f"{unit} {number}", draft))
+        else:
+            builder.add_record(number, record)
+    builder.flush(number)
+
+
+def _restore_calls(record: JsonObject, place: str, draft: Draft) -> JsonObject:
+    """Return a log whose messages have calls and results.
+
+    For a model without function calling they are sent as text, in which the user reports the
+    results. The log has the messages from before that beside them; without those, at least the
+    results are not the words of a person.
+    """
+    raw_messages = record.get("raw_messages")
+    if isinstance(raw_messages, list) and raw_messages:
+        draft.note_omission(
+            "repeated-messages", place, "the messages as text, for a model without function calling"
+        )
+        return {**record, "messages": raw_messages}
+    return {**record, "messages": [_mark_result(message) for message in record["messages"]]}
+
+
+def _mark_result(message: Any) -> Any:
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return message
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    match = _TEXT_RESULT.match(content) if isinstance(content, str) else None
+    if match is None:
+        return message
+    return {**message, "role": "tool", "name": match[1]}
 
 
 def _to_number(value: Any) -> float:

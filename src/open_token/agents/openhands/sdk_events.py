@@ -15,7 +15,13 @@ from open_token.agents.openhands.detect import (
 from open_token.agents.openhands.usage import UsageTracker
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
-from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.fields import (
+    as_dicts,
+    as_text,
+    drop_nulls,
+    parse_arguments,
+    pick_fields,
+)
 from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.reasoning import ReasoningText, list_reasoning, split_think_tag
@@ -221,6 +227,7 @@ class EventReader:
             "UserRejectObservation": self._read_rejection,
             "AgentErrorEvent": self._read_agent_error,
             "ConversationErrorEvent": self._read_conversation_error,
+            # Three names of versions for one thing: earlier events give way to a summary.
             "Condensation": self._read_condensation,
             "CondensationEvent": self._read_condensation,
             "CondensationSummaryEvent": self._read_condensation,
@@ -247,7 +254,7 @@ class EventReader:
             "model": self._model,
             "status": as_text(state.get("execution_status")),
         }
-        self._annotate({"kind": "context"} | pick_fields(facts, *facts))
+        self._annotate({"kind": "context"} | drop_nulls(facts))
         names = [as_text(tool.get("name")) for tool in as_dicts(agent.get("tools"))]
         names = [name for name in names if name]
         if names:
@@ -264,6 +271,7 @@ class EventReader:
     def read(self, event: Body, position: str) -> None:
         """Read one event."""
         kind = event["kind"]
+        # The SDK writes local times without a zone: no UTC time can be told from them.
         timestamp = event.get("timestamp")
         ts = to_utc(timestamp)
         if ts is None and isinstance(timestamp, str):
@@ -332,11 +340,9 @@ class EventReader:
         definitions = [tool.get("function", tool) for tool in as_dicts(event.get("tools"))]
         names = []
         for definition in as_dicts(definitions):
-            name = (
-                as_text(definition.get("name"))
-                or as_text(definition.get("title"))
-                or as_text(definition.get("kind"))
-            )
+            # A definition in the form of the API has a name, one of the SDK a title or a class.
+            candidates = [as_text(definition.get(key)) for key in ("name", "title", "kind")]
+            name = next(filter(None, candidates), None)
             if name:
                 names.append(name)
         if names:
@@ -362,12 +368,14 @@ class EventReader:
 
     def _read_response(self, event: Body, message: Body, ts: str | None) -> None:
         content = _convert_content(message.get("content"))
+        # Some models repeat their reasoning in the text, in a <think> element.
         content, reasoning = split_think_tag(content, list_reasoning(message))
         self._add_reasoning(reasoning, ts)
         self._add_response(content, ts, event.get("llm_response_id"))
         for call in as_dicts(message.get("tool_calls")):
+            call_id = as_text(call.get("id"))
             given = parse_arguments(call.get("arguments"))
-            self._add_call(as_text(call.get("id")), call.get("name"), given, event, ts)
+            self._add_call(call_id, call.get("name"), given, event, ts)
 
     def _read_prompt(self, event: Body, message: Body, ts: str | None) -> None:
         """Read a user message of the person, another agent, or the runtime itself."""
@@ -400,6 +408,7 @@ class EventReader:
         if isinstance(action, dict) and action.get("kind") == "FinishAction":
             # The final response of a conversation is an argument of this call.
             self._add_response(action.get("message"), ts, response_id)
+        # What the model wrote is in the call; without one, the action has the parsed arguments.
         given = parse_arguments(call.get("arguments")) if call is not None else None
         if given is None:
             given = {}

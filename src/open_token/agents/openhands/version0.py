@@ -212,9 +212,13 @@ class _EventReader:
 
     def _read_system_prompt(self, args: Body, position: str, ts: str | None) -> None:
         self._add_message("system", args.get("content"), self._runtime, ts)
+        # A definition is wrapped as the chat API wants it, or bare.
         definitions = [tool.get("function", tool) for tool in as_dicts(args.get("tools"))]
-        names = [as_text(definition.get("name")) for definition in as_dicts(definitions)]
-        names = [name for name in names if name]
+        names: list[str] = []
+        for definition in as_dicts(definitions):
+            name = as_text(definition.get("name"))
+            if name:
+                names.append(name)
         if names:
             data = {"kind": "tools", "names": names}
             self._draft.add_annotation(data, actor=self._runtime, ts=ts)
@@ -331,11 +335,13 @@ class _EventReader:
         output = event.get("content")
         extras = _get_object(event, "extras")
         key = self._find_call(event)
+        # Changes of the agent's state are events too; nobody said or did anything.
         if kind in _STATE_KINDS or (kind == "error" and key is None and not output):
             self._draft.note_omission(
                 "skipped-record", position, f"observation {format_kind(kind)}"
             )
             return
+        # The runtime recalls microagents and facts of the workspace, for the model alone.
         if kind in _RECALL_KINDS:
             blocks: list[Any] = []
             if isinstance(output, str) and output:
@@ -349,6 +355,7 @@ class _EventReader:
             data = {"kind": "error", "error": output}
             self._draft.add_annotation(data, actor=self._runtime, ts=ts, span=self._span)
             return
+        # The output of a command that the person ran is no result of the model's call.
         if key is None and self._answers_other_action(event):
             self._add_injected(output, ts)
             return
@@ -373,6 +380,7 @@ class _EventReader:
             text = [{"type": "text", "text": output}] if output else []
             output = [*text, *images]
         facts: Body = {}
+        # Older observations have the exit code beside the metadata, newer ones in it.
         metadata = extras.get("metadata")
         fields = metadata if isinstance(metadata, dict) else extras
         if type(fields.get("exit_code")) is int:

@@ -1,13 +1,13 @@
 """Qwen Code: Gemini messages in a tree of records with the envelope of Claude Code."""
 
-from open_token.formats.definition import Agent, Hooks, Replay, Skill
+from open_token.formats.definition import Agent, Hooks, McpConfig, Replay, Skill
 
 AGENT = Agent(
     name="qwen_code",
     title="Qwen Code",
     checked=(
-        "versions 0.21 (with trimmed values) and 0.24, subagents, compressions, commands from "
-        "documentation only"
+        "versions 0.21 (with trimmed values) and 0.24, subagents, compressions; from "
+        "descriptions only: commands"
     ),
     includes=(
         "prompts as typed and as sent, answers, reasoning, tool calls and results with status, "
@@ -36,6 +36,7 @@ AGENT = Agent(
         handler={"name": "open-token", "type": "command", "command": "{command}", "timeout": 10000},
         next_step="it starts with your next session",
     ),
+    mcp=McpConfig(files=("{qwen}/settings.json",)),
     skill=Skill(
         call="/stream-of-consciousness",
         folders=("{home}/.qwen",),

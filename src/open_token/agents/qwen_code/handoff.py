@@ -23,10 +23,12 @@ def build_session(talk: HandoffConversation, scene: HandoffDestination) -> Hando
     """Build the session file, in the folder of the project."""
     session_id = derive_uuid(talk, "qwen-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("QWEN_HOME") or scene.home / ".qwen")
-    path = root / "projects" / encode_project_path(scene.cwd) / "chats" / f"{session_id}.jsonl"
+    chats = root / "projects" / encode_project_path(scene.cwd) / "chats"
+    path = chats / f"{session_id}.jsonl"
     records = _build_records(talk, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-    return HandoffSession(session_id, {path: lines}, [["qwen", "--resume", session_id]], [])
+    command = ["qwen", "--resume", session_id]
+    return HandoffSession(session_id, {path: lines}, [command], [])
 
 
 def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
@@ -52,17 +54,22 @@ def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list
             continue
         add("assistant", "model", _build_parts(turn), turn.ms)
         for call in turn.calls:
+            # The Gemini API marks a failure by the name of the field.
+            field = "error" if call.failed else "output"
             response = {
                 "id": call.id,
                 "name": call.tool,
-                "response": {"error" if call.failed else "output": call.output},
+                "response": {field: call.output},
             }
             add("tool_result", "user", [{"functionResponse": response}], call.ms)
     return records
 
 
 def _build_parts(turn: Answer) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
+    parts: list[dict[str, Any]] = []
+    if turn.text:
+        parts.append({"text": turn.text})
     for call in turn.calls:
-        parts.append({"functionCall": {"id": call.id, "name": call.tool, "args": call.arguments}})
+        function_call = {"id": call.id, "name": call.tool, "args": call.arguments}
+        parts.append({"functionCall": function_call})
     return parts

@@ -6,7 +6,7 @@ from typing import Any
 from open_token.agents.qwen_code.record_tree import RecordTree
 from open_token.agents.qwen_code.records import Body, get_parts, to_dict
 from open_token.formats.shared import gemini_contents as wire
-from open_token.formats.shared.fields import as_text, pick_fields
+from open_token.formats.shared.fields import as_text, get_dicts, pick_fields
 from open_token.formats.shared.gemini_tool_outputs import (
     build_result_facts,
     get_function_call,
@@ -20,6 +20,7 @@ from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import to_utc
 
+# User records with any other subtype were written by the client: notices, prompts of subagents.
 _TYPED_SUBTYPES = (None, "mid_turn_user_message", "realtime_message")
 _HOOK_CONTEXT = "<qwen:user-prompt-submit-context>"
 _CONTEXT_FIELDS = {
@@ -47,6 +48,7 @@ _NOTICE_FIELDS = {
     "session_source": ("sourceType", "sourceId"),
     "turn_result": ("state", "stopReason", "error"),
 }
+_COMPRESSION_COUNTS = {"originalTokenCount": "tokens_before", "newTokenCount": "tokens_after"}
 ReadSubagents = Callable[["FileReader", str | None], bool]
 
 
@@ -132,6 +134,7 @@ class FileReader:
             self.thread.add_annotation({"kind": "context", **facts}, ts=ts)
 
     def _get_parts(self, record: Body, position: str) -> list[Body]:
+        """Return the parts of a message, and note those that are none."""
         given = get_parts(record)
         parts = wire.list_parts(given)
         message = record.get("message")
@@ -157,6 +160,7 @@ class FileReader:
         content_parts = select_message_parts(parts)
         shown = payload.get("displayText")
         is_typed = record.get("subtype") in _TYPED_SUBTYPES
+        # `externalInputKind` marks input that no person typed.
         if not is_typed or record.get("externalInputKind") is not None:
             if content_parts:
                 thread.add_injected_message(wire.build_content(content_parts), ts=ts)
@@ -165,11 +169,12 @@ class FileReader:
                 thread.add_annotation({"kind": "notice", "subtype": subtype, "text": shown}, ts=ts)
             return
         typed, injected = _split_user_parts(content_parts, shown)
+        # The context of a hook is usually a part as well, with tags around it.
         hook_context = as_text(payload.get("hookContext"))
-        if hook_context and not any(
-            hook_context in str(part.get("text")) for part in content_parts
-        ):
-            injected.append({"text": hook_context})
+        if hook_context:
+            is_known = any(hook_context in str(part.get("text")) for part in content_parts)
+            if not is_known:
+                injected.append({"text": hook_context})
         event = None
         if typed:
             event = thread.add_message(
@@ -213,6 +218,7 @@ class FileReader:
                     usage=usage,
                     group=str(record.get("uuid")),
                 )
+                # A call that is known already is not added again, and cannot take the usage.
                 if thread.draft.count > start:
                     usage = None
             elif part is not None:
@@ -236,6 +242,7 @@ class FileReader:
                 responses.append(response)
             elif response is None:
                 others.append(part)
+        # Without a response, what the record says about the result still names the call.
         if not responses:
             responses = [{"id": result.get("callId")}]
         for response in responses:
@@ -268,6 +275,7 @@ class FileReader:
         content_parts = select_message_parts(self._get_parts(record, position))
         if content_parts:
             thread.add_message("system", wire.build_content(content_parts), thread.client, ts=ts)
+        # Which title holds is known at the end: one of a branch that was rewound does not.
         if subtype == "custom_title":
             title = as_text(payload.get("customTitle"))
             if title:
@@ -280,6 +288,7 @@ class FileReader:
         if subtype == "slash_command":
             self._read_command(payload, ts)
             return
+        # Since 0.24 a failed request leaves no record but its telemetry.
         if subtype == "ui_telemetry":
             error = _parse_api_error(to_dict(payload.get("uiEvent")))
             if error:
@@ -313,16 +322,17 @@ class FileReader:
         if isinstance(history, list):
             contents = [item for item in history if isinstance(item, dict)]
         data: Body = {"kind": "compaction"}
-        for key, name in (
-            ("originalTokenCount", "tokens_before"),
-            ("newTokenCount", "tokens_after"),
-        ):
+        for key, name in _COMPRESSION_COUNTS.items():
             if type(info.get(key)) is int:
                 data[name] = info[key]
-        summary = select_message_parts(wire.list_parts(contents[0])) if contents else []
-        if contents and not summary:
+        event = None
+        summary: list[Body] = []
+        if contents:
+            summary = select_message_parts(wire.list_parts(contents[0]))
+        if summary:
+            event = thread.add_injected_message(wire.build_content(summary), ts=ts)
+        elif contents:
             thread.note_omission("unknown-part", position, "compressed history without a summary")
-        event = thread.add_injected_message(wire.build_content(summary), ts=ts) if summary else None
         thread.add_annotation(data, parent=event, ts=ts)
         if len(contents) > 1:
             thread.note_omission(
@@ -392,26 +402,29 @@ def _add_displayed_calls(child: Thread, display: Body) -> None:
     prompt = as_text(display.get("taskPrompt"))
     if prompt:
         child.add_message("user", prompt, child.user_actor)
-    calls = display.get("toolCalls")
-    for call in calls if isinstance(calls, list) else ():
-        if not isinstance(call, dict):
-            continue
+    for call in get_dicts(display, "toolCalls"):
         child.set_model(None)
         arguments = call.get("args")
+        if arguments is None:
+            arguments = {}
         tool = as_text(call.get("name")) or "tool"
-        key = child.add_tool_call(
-            as_text(call.get("callId")), tool, {} if arguments is None else arguments
-        )
-        status = call.get("status")
-        responses = [
-            get_function_response(part) for part in list_content_parts(call.get("responseParts"))
-        ]
-        response = next(filter(None, responses), None)
-        result = as_text(call.get("result")) or as_text(call.get("error"))
-        if response is not None:
+        key = child.add_tool_call(as_text(call.get("callId")), tool, arguments)
+        _add_displayed_result(child, key, call)
+
+
+def _add_displayed_result(child: Thread, key: str, call: Body) -> None:
+    """Add what a call returned; without its response, the text that the screen showed of it."""
+    status = call.get("status")
+    for part in list_content_parts(call.get("responseParts")):
+        response = get_function_response(part)
+        if response:
             output, has_failed = unwrap_output(response, [])
             child.add_tool_result(key, output, facts=build_result_facts(status, has_failed))
-        elif result is not None:
-            if status == "failed":
-                status = "error"
-            child.add_tool_result(key, result, facts=build_result_facts(status, False))
+            return
+    shown = as_text(call.get("result")) or as_text(call.get("error"))
+    if shown is None:
+        return
+    # The screen says "failed" where results say "error".
+    if status == "failed":
+        status = "error"
+    child.add_tool_result(key, shown, facts=build_result_facts(status, False))

@@ -8,14 +8,13 @@ from open_token.agents.swe_agent.trajectory import annotate_outcome
 from open_token.builder.draft import Draft
 from open_token.formats.shared import chat_messages as chat
 from open_token.formats.shared import responses_items as responses
-from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.fields import as_dicts, as_text, drop_nulls
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.responses_content import parse_content
 from open_token.formats.shared.responses_content import parse_usage as responses_usage
 from open_token.jsontools.timestamps import from_epoch
-from open_token.model.document import Usage
 
 Body = dict[str, Any]
 _COMMAND_START = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n")
@@ -51,7 +50,7 @@ def _read_context(document: Body, draft: Draft, runtime: str) -> str | None:
         "cwd": as_text(_get_object(config, "environment").get("cwd")),
         "task": task,
     }
-    data = pick_fields(facts, *facts)
+    data = drop_nulls(facts)
     if data:
         draft.add_annotation({"kind": "context"} | data, actor=runtime)
     if info.get("config"):
@@ -85,6 +84,8 @@ class _MessageReader:
         extra = _get_object(message, "extra")
         ts = from_epoch(extra.get("timestamp"))
         role = message.get("role")
+        # A run stores what the API of its model returned: whole responses and outputs of the
+        # Responses API, else messages of the chat API, with calls or with commands in their texts.
         if message.get("object") == "response" or isinstance(message.get("output"), list):
             self._read_api_response(message, position, ts)
         elif message.get("type") == "function_call_output":
@@ -110,11 +111,14 @@ class _MessageReader:
         return chat.parse_content(self._draft, value, position) or ""
 
     def _start_message(self, response: Any, position: str, ts: str | None) -> MessageWriter:
-        model = as_text(response.get("model")) if isinstance(response, dict) else None
-        model = model or self._model
+        """Start a message of the model that the response names, or else the configuration."""
+        response = response if isinstance(response, dict) else {}
+        model = as_text(response.get("model")) or self._model
+        # The configured name has a prefix of the provider; the one of the response has none.
         provider = identify_provider(self._model or model)
         actor = self._draft.get_actor("model", "agent", provider=provider, model=model)
-        return MessageWriter(self._draft, actor, self._calls, position, ts, _parse_usage(response))
+        usage = chat.parse_usage(response.get("usage"))
+        return MessageWriter(self._draft, actor, self._calls, position, ts, usage)
 
     def _read_response(self, message: Body, extra: Body, position: str, ts: str | None) -> None:
         """Read a response of the chat API, with function calls or with commands in its text."""
@@ -219,11 +223,16 @@ class _MessageReader:
         exception = as_text(extra.get("exception_info"))
         if exception:
             facts["exception"] = exception
+        # The runtime shows the model only the two ends of a long output.
         output = extra.get("raw_output")
         shown = message.get("content", message.get("output"))
         if isinstance(output, str) and isinstance(shown, str) and output.strip() not in shown:
             self._draft.note_omission(
-                "unshown-output", position, "full output, of which the model saw a part"
+                "unshown-output",
+                position,
+                "full output, of which the model saw a part",
+                what="result",
+                size=len(output),
             )
         return facts
 
@@ -243,10 +252,6 @@ class _MessageReader:
 def _get_object(record: Body, name: str) -> Body:
     value = record.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _parse_usage(response: Any) -> Usage | None:
-    return chat.parse_usage(response.get("usage")) if isinstance(response, dict) else None
 
 
 def _find_commands(message: Body, extra: Body) -> list[str]:

@@ -7,7 +7,13 @@ import msgspec
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared import chat_messages as chat
-from open_token.formats.shared.fields import as_dicts, as_text, parse_arguments, pick_fields
+from open_token.formats.shared.fields import (
+    as_dicts,
+    as_text,
+    drop_nulls,
+    parse_arguments,
+    pick_fields,
+)
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.reasoning import list_reasoning
@@ -50,7 +56,7 @@ def _read_context(document: Body, draft: Draft, runtime: str) -> str | None:
         "model": model,
         "problem_id": problem_id,
     }
-    data = pick_fields(facts, *facts)
+    data = drop_nulls(facts)
     if data:
         draft.add_annotation({"kind": "context"} | data, actor=runtime)
     if problem_id:
@@ -219,9 +225,9 @@ class _AttemptReader:
         content = item.get("content")
         action = item.get("action")
         for ahead, (_, step) in enumerate(self._steps):
-            if (content and step.get("response") == content) or (
-                action and step.get("action") == action
-            ):
+            has_response = bool(content) and step.get("response") == content
+            has_action = bool(action) and step.get("action") == action
+            if has_response or has_action:
                 for _ in range(ahead):
                     self._read_unmatched_step(*self._steps.popleft())
                 return self._steps.popleft()[1]
@@ -231,6 +237,8 @@ class _AttemptReader:
         return {}
 
     def _read_result(self, item: Body, position: str) -> None:
+        # Runs with function calls name the call, in a list that holds one id; in the other modes
+        # commands have no ids, and the output is that of the first open command.
         ids = item.get("tool_call_ids")
         call_id = item.get("tool_call_id")
         if isinstance(ids, list) and ids:
@@ -238,6 +246,7 @@ class _AttemptReader:
         key = as_text(call_id)
         if key is None and self._open_calls:
             key = self._open_calls[0]
+        # Forget this call, and those before it that have been answered by their ids.
         while self._open_calls:
             first = self._open_calls[0]
             if first != key and self._draft.is_call_open(first):
@@ -245,11 +254,16 @@ class _AttemptReader:
             self._open_calls.popleft()
         output = self._get_content(item, position)
         facts = self._get_step_facts(self._step, position)
+        # The step has the whole observation; the message may have been shortened for the model.
         observation = self._step.get("observation")
         if isinstance(observation, str) and isinstance(output, str):
             if observation.strip() not in output:
                 self._draft.note_omission(
-                    "unshown-output", position, "full output, of which the model saw a part"
+                    "unshown-output",
+                    position,
+                    "full output, of which the model saw a part",
+                    what="result",
+                    size=len(observation),
                 )
         self._draft.add_tool_result(key, output, facts=facts)
         self._step = {}

@@ -6,8 +6,8 @@ FORMAT = Format(
     name="ag_ui",
     title="AG-UI event streams",
     checked=(
-        "streams of Pydantic AI with protocol 1.0; earlier ones, subagents and 1.1 from "
-        "documentation only"
+        "streams of Pydantic AI with protocol 1.0; from descriptions only: earlier ones, "
+        "subagents and 1.1"
     ),
     includes=(
         "messages, reasoning, tool calls, results, subagents, activities, steps, custom events, "

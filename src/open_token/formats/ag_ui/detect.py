@@ -24,7 +24,10 @@ def sniff(source: Source) -> bool:
 
 
 def _has_type(value: Any, pattern: re.Pattern[str]) -> bool:
-    kind = value.get("type") if isinstance(value, dict) else None
+    # Steps of Antigravity have types in capitals, too.
+    if not isinstance(value, dict) or "step_index" in value:
+        return False
+    kind = value.get("type")
     return isinstance(kind, str) and pattern.fullmatch(kind) is not None
 
 

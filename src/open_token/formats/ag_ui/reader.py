@@ -5,7 +5,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.ag_ui.run_items import Item, RunBuilder
-from open_token.formats.ag_ui.snapshots import merge_snapshots
+from open_token.formats.ag_ui.snapshots import SnapshotMerger
 from open_token.formats.shared.fields import JsonObject, as_text
 from open_token.formats.shared.messages import Message
 from open_token.formats.shared.notes import format_kind
@@ -43,6 +43,7 @@ class _StreamReader:
         self._draft = draft
         self._history = HistoryWriter(draft)
         self._run = RunBuilder(draft)
+        self._snapshots = SnapshotMerger(self._history)
         self._subagents: dict[str, _Subagent] = {}
 
     def read_record(self, record: Any, place: str) -> None:
@@ -71,7 +72,7 @@ class _StreamReader:
 
     def flush(self) -> None:
         """Add the items of the current run to the draft."""
-        for item in merge_snapshots(self._run.take_items(), self._history):
+        for item in self._snapshots.merge(self._run.take_items()):
             self._add_item(item)
 
     def _add_item(self, item: Item) -> None:

@@ -163,6 +163,7 @@ class _PromptReader:
                     "missing-file",
                     place,
                     f"{name}: a file that lies elsewhere, kept as a reference",
+                    what="attachment",
                 )
             elif name not in _KNOWN_FIELDS and value not in (None, "", [], {}):
                 self._draft.note_omission("unknown-part", place, f"part {format_kind(name)}")

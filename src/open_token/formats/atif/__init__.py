@@ -5,7 +5,7 @@ from open_token.formats.definition import Format
 FORMAT = Format(
     name="atif",
     title="Harbor ATIF trajectories",
-    checked="ATIF v1.0 to v1.8 from documentation only",
+    checked="from descriptions only: ATIF v1.0 to v1.8",
     includes=(
         "steps with reasoning, tool calls, results, media references, subagents and "
         "continuations, token counts and cost"
@@ -17,4 +17,5 @@ FORMAT = Format(
     holds_several=True,
     signatures=(b'"ATIF-v',),
     part_files=("trajectory.cont-*.json", "*.summarization-*.json"),
+    is_experimental=True,
 )

@@ -12,7 +12,7 @@ import msgspec
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
 from open_token.formats.atif.steps import Speakers, read_step
-from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.fields import as_dicts, as_text, drop_nulls, pick_fields
 from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.shared.token_usage import build_usage
@@ -195,7 +195,7 @@ class _TrajectoryReader:
             "agent_extra": agent.get("extra") or None,
             "extra": document.get("extra") or None,
         }
-        facts = {name: value for name, value in facts.items() if value is not None}
+        facts = drop_nulls(facts)
         self._draft.add_annotation(
             {"kind": "context"} | facts, actor=self._runtime, span=context.span
         )
@@ -293,6 +293,7 @@ class _TrajectoryReader:
             )
             return
         data: Body = {"kind": "subagent"} | _describe_subagent(ref, document)
+        # Files may refer to each other in a circle.
         is_too_deep = outer.depth >= _MAX_DEPTH
         if draft.subagents == "reference" or is_too_deep:
             steps = document.get("steps")

@@ -144,6 +144,7 @@ class _StepReader:
                 reasoning, actor, ts=self._ts, span=speakers.span
             )
         calls = as_dicts(self._step.get("tool_calls"))
+        # An empty message beside calls or reasoning is the form of a step, not an answer.
         if content or not (reasoning or calls):
             self._event = self._draft.add_message(
                 "assistant",

@@ -6,8 +6,8 @@ FORMAT = Format(
     name="chatgpt_export",
     title="ChatGPT data export",
     checked=(
-        "conversations.json of June 2025; later content types, the zip and its split files from "
-        "documentation only"
+        "conversations.json of June 2025; from descriptions only: later content types, the zip "
+        "and its split files"
     ),
     includes=(
         "the displayed branch of messages, tool calls and results, reasoning, images and files, "

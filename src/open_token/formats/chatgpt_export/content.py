@@ -60,11 +60,11 @@ class ContentReader:
         # The images that the code interpreter displayed are only in the metadata.
         result = get_object(get_object(message, "metadata"), "aggregate_result")
         images = result.get("messages")
-        blocks = [
-            self._read_file(image["image_url"], "image", place)
-            for image in (images if isinstance(images, list) else ())
-            if isinstance(image, dict) and isinstance(image.get("image_url"), str)
-        ]
+        blocks: list[Any] = []
+        for image in _only_objects(images):
+            url = image.get("image_url")
+            if isinstance(url, str):
+                blocks.append(self._read_file(url, "image", place))
         if not blocks:
             return output
         if isinstance(output, str):
@@ -142,6 +142,7 @@ class ContentReader:
             "missing-file",
             place,
             f"{format_kind(kind)} that is not in the export, preserved as a reference",
+            what="attachment",
         )
         block: Body = {"type": kind, "url": pointer}
         if media_type:

@@ -8,7 +8,8 @@ from open_token.sources.source import Source
 
 def _is_conversation(value: dict[str, Any]) -> bool:
     mapping = value.get("mapping")
-    if not isinstance(mapping, dict):
+    if not isinstance(mapping, dict) or "inserted_at" in value:
+        # Exports of DeepSeek have the same tree and call the time of a conversation differently.
         return False
     if not mapping:
         return "current_node" in value
@@ -23,6 +24,7 @@ def _is_node(node: dict[str, Any]) -> bool:
 LAYOUT = ExportLayout(
     globs=("conversations.json", "conversations-*.json"),
     sign=b'"mapping"',
+    foreign_sign=b'"inserted_at"',
     is_one=_is_conversation,
     id_of=lambda value: value.get("conversation_id") or value.get("id"),
 )

@@ -83,8 +83,10 @@ class CallTracker:
 
     def add_call(self, node: str, tool: str, arguments: Any, actor: str, ts: str | None) -> None:
         """Add the call that the message of a node is."""
+        # The export has no ids of calls: the draft makes one up, and results are paired by node.
         key = self._draft.add_tool_call(None, tool, arguments, actor, ts=ts)
-        self._branches[-1].add(_Call(key, tool), node)
+        branch = self._branches[-1]
+        branch.add(_Call(key, tool), node)
 
     def drop_open_calls(self) -> None:
         """Expect no results any more for calls made before a message of the user."""

@@ -6,8 +6,8 @@ FORMAT = Format(
     name="claude_ai_export",
     title="Claude.ai data export",
     checked=(
-        "conversations.json of June 2025 and one with reasoning; the API's form and the zip from "
-        "documentation only"
+        "conversations.json of June 2025 and one with reasoning; from descriptions only: the "
+        "API's form and the zip"
     ),
     includes=(
         "messages, reasoning with its summaries, tool calls and results, attachments with their "

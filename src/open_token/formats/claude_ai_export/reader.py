@@ -13,7 +13,7 @@ from open_token.formats.shared.anthropic_blocks import (
 )
 from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
-from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
+from open_token.formats.shared.message_tree import MessageTree
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
 from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.timestamps import to_utc
@@ -66,22 +66,14 @@ class _ConversationReader:
         self._draft = draft
         self._conversation = conversation
         self._model = as_text(conversation.get("model"))
-        self._messages: dict[str, tuple[JsonObject, str]] = {}
-        """Messages by id, each with its position."""
 
     def read(self) -> None:
         self._read_facts()
-        self._index_messages()
-        branches = BranchRecorder(self._draft, "another message took its place")
-        for step, key in walk_tree(self._find_parents(), self._find_last_message()):
-            if step == NODE:
-                message, place = self._messages[key]
-                self._read_message(message, place)
-            elif step == BEGIN:
-                branches.begin()
-            else:
-                branches.end()
-        branches.close()
+        # The API names parents; in the export each message follows the one before it.
+        tree = MessageTree(self._draft, ("uuid",), ("parent_message_uuid",))
+        for number, message in enumerate(self._conversation["chat_messages"], 1):
+            tree.add(message, f"message {number}")
+        tree.read(as_text(self._conversation.get("current_leaf_message_uuid")), self._read_message)
 
     def _read_facts(self) -> None:
         facts = self._draft.conversation
@@ -100,43 +92,6 @@ class _ConversationReader:
         context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
         if context:
             self._draft.add_annotation({"kind": "context", **context})
-
-    def _index_messages(self) -> None:
-        for number, message in enumerate(self._conversation["chat_messages"], 1):
-            place = f"message {number}"
-            if not isinstance(message, dict):
-                self._draft.note_omission(
-                    "unknown-record", place, "a message that is not an object"
-                )
-                continue
-            message_id = as_text(message.get("uuid"))
-            if not message_id or message_id in self._messages:
-                message_id = f"\0{number}"
-            self._messages[message_id] = (message, place)
-
-    def _find_parents(self) -> dict[str, str | None]:
-        """Return the parent of each message.
-
-        The API names parents; in the export each message follows the one before it.
-        """
-        named = {
-            key: as_text(message.get("parent_message_uuid"))
-            for key, (message, _) in self._messages.items()
-        }
-        is_tree = any(parent in self._messages for parent in named.values())
-        parents: dict[str, str | None] = {}
-        previous: str | None = None
-        for key, (message, _) in self._messages.items():
-            has_parent = is_tree and "parent_message_uuid" in message
-            parents[key] = named[key] if has_parent else previous
-            previous = key
-        return parents
-
-    def _find_last_message(self) -> str | None:
-        leaf = as_text(self._conversation.get("current_leaf_message_uuid"))
-        if leaf in self._messages:
-            return leaf
-        return next(reversed(self._messages), None)
 
     def _read_message(self, message: JsonObject, place: str) -> None:
         sender = message.get("sender")

@@ -5,7 +5,7 @@ from open_token.formats.definition import Format
 FORMAT = Format(
     name="grok_export",
     title="Grok data export",
-    checked="from documentation only",
+    checked="the shape of public export files of 2025 and 2026, which key messages by `response_id` or `_id`",
     includes=(
         "messages, reasoning, steps, images and files, sources, abandoned branches with "
         "`branches=all`"

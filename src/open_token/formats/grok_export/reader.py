@@ -8,12 +8,14 @@ from open_token.formats.grok_export.detect import LAYOUT
 from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.export_assets import Assets, build_asset_block, detect_media_type
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
-from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
+from open_token.formats.shared.message_tree import MessageTree
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Found, Role
 from open_token.sources.source import Source
 
 _ASSET_PATH = re.compile(r"(?:^|/)([0-9A-Fa-f-]{32,36})/content[^/]*$")
+_ID_FIELDS = ("response_id", "_id", "responseId", "id")
+_PARENT_FIELDS = ("parent_response_id", "parentResponseId")
 _CONTEXT_FIELDS = ("summary", "system_prompt_name")
 _SOURCE_FIELDS = {
     "cited_web_search_results": "citations",
@@ -65,34 +67,16 @@ class _ConversationReader:
         self._draft = draft
         self._conversation: JsonObject = value["conversation"]
         self._assets = assets
-        self._responses: dict[str, tuple[JsonObject, str]] = {}
-        """Responses by id, each with its position; messages of users are responses too."""
-        for number, item in enumerate(value["responses"], 1):
-            self._index_response(item, number)
-
-    def _index_response(self, item: Any, number: int) -> None:
-        place = f"response {number}"
-        response = item.get("response") if isinstance(item, dict) else None
-        if not isinstance(response, dict):
-            self._draft.note_omission("unknown-record", place, "a response that is not an object")
-            return
-        response_id = as_text(response.get("_id"))
-        if not response_id or response_id in self._responses:
-            response_id = f"\0{number}"
-        self._responses[response_id] = (response, place)
+        self._responses: list[Any] = value["responses"]
+        """Messages of users are responses too."""
 
     def read(self) -> None:
         self._read_facts()
-        branches = BranchRecorder(self._draft, "another message took its place")
-        for step, key in walk_tree(self._find_parents(), self._find_last_response()):
-            if step == NODE:
-                response, place = self._responses[key]
-                self._read_response(response, place)
-            elif step == BEGIN:
-                branches.begin()
-            else:
-                branches.end()
-        branches.close()
+        tree = MessageTree(self._draft, _ID_FIELDS, _PARENT_FIELDS)
+        for number, item in enumerate(self._responses, 1):
+            response = item.get("response") if isinstance(item, dict) else None
+            tree.add(response, f"response {number}")
+        tree.read(as_text(self._conversation.get("leaf_response_id")), self._read_response)
 
     def _read_facts(self) -> None:
         facts = self._draft.conversation
@@ -111,21 +95,6 @@ class _ConversationReader:
         context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
         if context:
             self._draft.add_annotation({"kind": "context", **context})
-
-    def _find_parents(self) -> dict[str, str | None]:
-        """Return the parent of each response; one that names none follows the one before it."""
-        parents: dict[str, str | None] = {}
-        previous: str | None = None
-        for key, (response, _) in self._responses.items():
-            parents[key] = as_text(response.get("parent_response_id")) or previous
-            previous = key
-        return parents
-
-    def _find_last_response(self) -> str | None:
-        leaf = as_text(self._conversation.get("leaf_response_id"))
-        if leaf in self._responses:
-            return leaf
-        return next(reversed(self._responses), None)
 
     def _read_response(self, response: JsonObject, place: str) -> None:
         if not isinstance(response.get("message"), str):
@@ -153,7 +122,10 @@ class _ConversationReader:
         if trace:
             self._draft.add_reasoning(trace, actor, ts=ts)
         agent_traces = response.get("agent_thinking_traces")
-        for item in agent_traces if isinstance(agent_traces, list) else ():
+        if not isinstance(agent_traces, list):
+            agent_traces = []
+        for item in agent_traces:
+            # A trace is an object that names its agent, or the text alone.
             agent_id = None
             text = item
             if isinstance(item, dict):
@@ -163,6 +135,7 @@ class _ConversationReader:
             if not text:
                 self._draft.note_omission("empty-reasoning", place, "a thought without text")
             elif text != trace:
+                # One of the agents may repeat the trace of the response.
                 agent = self._draft.get_actor(
                     "model", "assistant", provider="xai", model=model, instance_id=agent_id
                 )
@@ -211,6 +184,7 @@ class _ConversationReader:
                 "missing-file",
                 place,
                 f"{kind} that is not in the export, preserved as a reference",
+                what="attachment",
             )
             return {"type": kind, "id": asset_id}
         if (detect_media_type(data) or "").startswith("image/"):

@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import re
+import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +21,12 @@ from open_token.sources.source import Source
 _MAX_BODY_BYTES = 1 << 27
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# Amazon's event stream: length of the frame and of its headers, checksum of the two; a second
+# checksum ends the frame.
+_PRELUDE = struct.Struct(">III")
+_MIN_FRAME_BYTES = 16
+# The header that names an event, or an exception: a type byte and two bytes of length follow.
+_EVENT_NAME = re.compile(rb":(?:event|exception)-type\x07\x00.([A-Za-z]+)", re.DOTALL)
 _UNSUPPORTED_ENCODINGS = ("br", "zstd", "compress")
 
 
@@ -150,7 +158,7 @@ def decode_body(body: Any, encoding: str) -> Any:
         else:
             body = body.get("string")
     if isinstance(body, bytes):
-        return _decompress(body, encoding).decode("utf-8", "replace")
+        return _parse_bytes(_decompress(body, encoding))
     return body if isinstance(body, str | list) else None
 
 
@@ -163,7 +171,45 @@ def decode_har_content(content: JsonObject, encoding: str) -> Any:
         return text
     raw = b"".join(map(_decode_base64, _split_pieces(text)))
     is_gzip = raw[:2] == _GZIP_MAGIC
-    return _decompress(raw, encoding if is_gzip else "").decode("utf-8", "replace")
+    return _parse_bytes(_decompress(raw, encoding if is_gzip else ""))
+
+
+def _parse_bytes(raw: bytes) -> Any:
+    """Return the events of Amazon's binary event stream, and any other body as text."""
+    if _read_prelude(raw, 0) is None:
+        return raw.decode("utf-8", "replace")
+    return list(_iter_frames(raw))
+
+
+def _read_prelude(raw: bytes, start: int) -> tuple[int, int] | None:
+    """Return the lengths of a frame and of its headers; None if no whole frame starts there."""
+    if len(raw) - start < _MIN_FRAME_BYTES:
+        return None
+    length, headers, checksum = _PRELUDE.unpack_from(raw, start)
+    if zlib.crc32(raw[start : start + 8]) != checksum:
+        return None
+    if headers + _MIN_FRAME_BYTES > length or start + length > len(raw):
+        return None
+    return length, headers
+
+
+def _iter_frames(raw: bytes) -> Iterator[Any]:
+    """Yield each event as an object under its name; a frame that was cut off ends the stream."""
+    start = 0
+    while (lengths := _read_prelude(raw, start)) is not None:
+        length, header_length = lengths
+        headers = raw[start + _PRELUDE.size : start + _PRELUDE.size + header_length]
+        payload = raw[start + _PRELUDE.size + header_length : start + length - 4]
+        start += length
+        name = _EVENT_NAME.search(headers)
+        try:
+            value = msgspec.json.decode(payload)
+        except (ValueError, RecursionError):
+            value = payload.decode("utf-8", "replace")
+        if isinstance(value, dict):
+            # Padding, which hides the length of the words from who watches the line.
+            value.pop("p", None)
+        yield {name[1].decode() if name else "event": value}
 
 
 def _split_pieces(text: str) -> list[Any]:

@@ -15,14 +15,16 @@ from open_token.formats.http_recording.interactions import Exchange
 from open_token.formats.shared.api_conversation import Dialect, merge_responses
 from open_token.formats.shared.api_detection import (
     ANTHROPIC,
+    BEDROCK,
     CHAT,
+    COHERE,
     GEMINI,
     RESPONSES,
     classify_record,
     split_exchange,
 )
 from open_token.formats.shared.fields import JsonObject, as_text
-from open_token.formats.shared.message_writer import normalize_whitespace
+from open_token.formats.shared.message_writer import normalize_text
 from open_token.jsontools.walk import iter_strings
 
 _THINKING_TAG = re.compile(r"</?think(?:ing)?>")
@@ -35,9 +37,20 @@ _ENDPOINTS = (
     (re.compile(r"/messages$"), ANTHROPIC, "messages"),
     (re.compile(r"/responses(?:/[\w-]+)?$"), RESPONSES, "input"),
     (re.compile(r":(?:generate|streamGenerate)Content$", re.IGNORECASE), GEMINI, "contents"),
+    (re.compile(r"/model/[^/]+/converse(?:-stream)?$"), BEDROCK, "messages"),
+    (re.compile(r"/v2/chat$"), COHERE, "messages"),
 )
-_MODEL_IN_URL = re.compile(r"/models/([^/:]+):")
-_TIME_FIELDS = {ANTHROPIC: "created_at", GEMINI: "createTime"}
+# The APIs that name the model in the address, and the field of a request that holds it elsewhere.
+_MODELS_IN_URL = {
+    GEMINI: ("model", re.compile(r"/models/([^/:]+):")),
+    BEDROCK: ("modelId", re.compile(r"/model/([^/]+)/converse")),
+}
+_TIME_FIELDS = {
+    ANTHROPIC: "created_at",
+    GEMINI: "createTime",
+    BEDROCK: "timestamp",
+    COHERE: "created_at",
+}
 
 
 def create_dialect(name: str, draft: Draft) -> Dialect:
@@ -54,6 +67,14 @@ def create_dialect(name: str, draft: Draft) -> Dialect:
         from open_token.formats.openai_responses import reader as responses
 
         return responses.create_dialect(draft)
+    if name == BEDROCK:
+        from open_token.formats.bedrock_converse import reader as bedrock
+
+        return bedrock.create_dialect(draft)
+    if name == COHERE:
+        from open_token.formats.cohere import reader as cohere
+
+        return cohere.create_dialect(draft)
     from open_token.formats.gemini_api import reader as gemini
 
     return gemini.create_dialect(draft)
@@ -92,7 +113,7 @@ class Conversation:
         """
         self.model_texts = ["\n".join(self.model_texts)]
         pieces = _THINKING_TAG.split(text)
-        return all(normalize_whitespace(piece) in self.model_texts[0] for piece in pieces)
+        return all(normalize_text(piece) in self.model_texts[0] for piece in pieces)
 
 
 @dataclass(frozen=True)
@@ -232,7 +253,7 @@ class Threads:
             for key in dialect.build_comparison_keys(item):
                 if key[0] not in _CALL_KEYS:
                     continue
-                for text in map(normalize_whitespace, iter_strings(key[1:])):
+                for text in map(normalize_text, iter_strings(key[1:])):
                     if len(text) >= _MIN_TASK_LENGTH:
                         self._tasks[text] = conversation
 
@@ -244,19 +265,25 @@ def _get_conversation_id(body: JsonObject) -> Any:
 
 def _join_prompts(prompts: list[Any]) -> str:
     """Return the text of prompts, whatever the dialect."""
-    return normalize_whitespace(" ".join(text for item in prompts for text in _list_texts(item)))
+    return normalize_text(" ".join(text for item in prompts for text in _list_texts(item)))
 
 
 def _join_strings(item: Any) -> str:
-    return normalize_whitespace(" ".join(iter_strings(item)))
+    return normalize_text(" ".join(iter_strings(item)))
 
 
 def _list_texts(item: Any) -> list[str]:
     """Return the texts of a message in any dialect."""
-    content = item.get("content", item.get("parts")) if isinstance(item, dict) else item
-    blocks = content if isinstance(content, list) else [content]
-    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
-    return [text for text in texts if isinstance(text, str)]
+    content = item
+    if isinstance(item, dict):
+        # Gemini calls the blocks of a message parts.
+        content = item.get("content", item.get("parts"))
+    texts: list[str] = []
+    for block in content if isinstance(content, list) else [content]:
+        text = block.get("text") if isinstance(block, dict) else block
+        if isinstance(text, str):
+            texts.append(text)
+    return texts
 
 
 def _list_turns(dialect: Dialect, item: Any) -> list[bytes]:
@@ -356,10 +383,11 @@ def parse_model_call(exchange: Exchange) -> tuple[str, JsonObject] | None:
         return None
     if response is None and isinstance(exchange.response, str) and exchange.response.strip():
         exchange.problems.append("a response that is neither JSON nor a stream of events")
-    if request is not None and dialect == GEMINI and "model" not in request:
-        model = _MODEL_IN_URL.search(exchange.url)
-        if model:
-            request = {**request, "model": unquote(model[1])}
+    if request is not None and dialect in _MODELS_IN_URL:
+        field_name, pattern = _MODELS_IN_URL[dialect]
+        model = pattern.search(exchange.url)
+        if model and field_name not in request:
+            request = {**request, field_name: unquote(model[1])}
     return dialect, {"request": request, "response": _add_time(response, dialect, exchange.at)}
 
 
@@ -410,7 +438,7 @@ def _add_time(response: Any, dialect: str, at: str | None) -> Any:
     if isinstance(response, list) and response and isinstance(response[0], dict):
         first = response[0]
         message = first.get("message")
-        if dialect == GEMINI and not first.get(name):
+        if dialect in (GEMINI, BEDROCK, COHERE) and not first.get(name):
             return [{**first, name: at}, *response[1:]]
         if dialect == ANTHROPIC and isinstance(message, dict):
             return [{**first, "message": {**message, name: at}}, *response[1:]]

@@ -6,8 +6,8 @@ FORMAT = Format(
     name="inspect_ai",
     title="Inspect AI evaluation logs",
     checked=(
-        "JSON logs and archives of 0.3.41 to 0.3.95; message pools, chunked samples and agent "
-        "spans from documentation only"
+        "JSON logs and archives of 0.3.41 to 0.3.95; from descriptions only: message pools, "
+        "chunked samples and agent spans"
     ),
     includes=(
         "messages, reasoning, tool calls, results and their errors, times, subagents, handoffs, "

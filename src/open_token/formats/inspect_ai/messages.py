@@ -127,9 +127,13 @@ def read_content(message: Body) -> str | list[Any]:
 
 
 def _simplify_blocks(blocks: list[Any]) -> str | list[Any]:
-    if len(blocks) == 1 and isinstance(blocks[0], dict) and blocks[0].keys() == {"type", "text"}:
-        return str(blocks[0]["text"])
-    return blocks or ""
+    """Return a single text as a string, anything else as blocks."""
+    if not blocks:
+        return ""
+    first = blocks[0]
+    if len(blocks) == 1 and isinstance(first, dict) and first.keys() == {"type", "text"}:
+        return str(first["text"])
+    return blocks
 
 
 def _read_block(part: Any) -> Any:

@@ -15,7 +15,7 @@ from open_token.formats.inspect_ai.messages import (
     read_usage,
 )
 from open_token.formats.inspect_ai.spans import SpanTree
-from open_token.formats.shared.fields import as_dicts, as_text, pick_fields
+from open_token.formats.shared.fields import as_dicts, as_text, drop_nulls, pick_fields
 from open_token.formats.shared.notes import format_kind, note_tool_definitions
 from open_token.formats.shared.providers import identify_provider
 from open_token.jsontools.timestamps import to_utc
@@ -125,9 +125,10 @@ class _SampleReader:
             "version": as_text(_get_object(spec, "packages").get("inspect_ai")),
             "choices": sample.get("choices") or None,
         }
-        facts = {name: value for name, value in facts.items() if value is not None}
+        facts = drop_nulls(facts)
         self._draft.add_annotation({"kind": "context"} | facts, actor=self._runtime)
         conversation = self._draft.conversation
+        # A log holds each sample once per epoch; only newer logs give it a uuid.
         sample_name = f"{sample.get('id')}_epoch_{sample.get('epoch', 1)}"
         run_id = as_text(spec.get("run_id")) or as_text(spec.get("task_id"))
         uuid = as_text(sample.get("uuid"))
@@ -312,6 +313,7 @@ class _SampleReader:
             if number == 1:
                 thread.log.add_answer(message)
             else:
+                # Calls of an alternative never ran: they must not wait for results of the thread.
                 answer_thread = replace(thread, keys={})
             answer_model = as_text(message.get("model")) or model
             read_answer(message, answer_thread, place, answer_model, ts, usage)

@@ -165,8 +165,11 @@ class _RunReader:
         self._annotate_error(run)
 
     def _get_model_actor(self, run: Run, name: str, inputs: RunContent, outputs: RunContent) -> str:
-        model = as_text(run.metadata.get("ls_model_name")) or outputs.model or inputs.model
-        provider = identify_provider(model, as_text(run.metadata.get("ls_provider")))
+        # Tracers of the SDK set these names; runs that were posted by hand often lack them.
+        named_model = as_text(run.metadata.get("ls_model_name"))
+        named_provider = as_text(run.metadata.get("ls_provider"))
+        model = named_model or outputs.model or inputs.model
+        provider = identify_provider(model, named_provider)
         if provider:
             self._draft.conversation.setdefault("provider", provider)
         return self._draft.get_actor("model", name, provider=provider, model=model)
@@ -200,6 +203,7 @@ class _RunReader:
         self._add_pending(run)
         call = read_tool_call(run)
         stage = self._build_stage(run, run.get_time("start_time"))
+        # Usually an answer of the model has the call; a tool may also be run without one.
         known = self._history.find_open_call(call)
         if known is None:
             known = self._history.add_tool_call(call, stage), call.arguments
@@ -216,10 +220,11 @@ class _RunReader:
         data: dict[str, Any] = {"kind": "subagent", "name": run.name, "run_id": run.id}
         if self._draft.subagents == "reference":
             data["reference"] = run.id
+        # The run of a subagent names no model: the first request within it does.
         model_run = _find_model_run(run)
-        actor = self._get_model_actor(
-            model_run, run.name, read_inputs(model_run), read_outputs(model_run)
-        )
+        inputs = read_inputs(model_run)
+        outputs = read_outputs(model_run)
+        actor = self._get_model_actor(model_run, run.name, inputs, outputs)
         open_tool.span = self._draft.start_span(data, actor, ts=stage.ts, call=key)
         self._scopes.append(_Scope(open_tool.span, run.id, run.name, user=stage.actor))
         return self._draft.subagents == "inline"

@@ -36,6 +36,9 @@ def read(source: Source, draft: Draft) -> None:
     else:
         events = _read_document(first, source)
     add_events(_check_hash(events, draft), draft, source.name)
+    if source.first_fault is not None:
+        # An export is whole or it is none: its hash covers every event.
+        raise source.first_fault
 
 
 def _check_hash(events: Iterator[tuple[str, Any]], draft: Draft) -> Iterator[tuple[str, Any]]:

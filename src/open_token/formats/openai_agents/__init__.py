@@ -6,7 +6,7 @@ FORMAT = Format(
     name="openai_agents",
     title="OpenAI Agents SDK (RunState)",
     checked=(
-        "schemas 1.13 to 1.21 of the Python SDK; that of the JavaScript SDK from documentation only"
+        "schemas 1.13 to 1.21 of the Python SDK; from descriptions only: that of the JavaScript SDK"
     ),
     includes=(
         "the input, all items of all agents with handoffs, pending approvals, guardrails, usage"

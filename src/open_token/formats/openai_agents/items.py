@@ -25,6 +25,8 @@ _HOSTED_TOOLS = (
     "image_generation_call",
     "mcp_call",
 )
+_PLACEHOLDER_ID = "__fake_id__"
+"""The id that the SDK gives every item of a model without ids."""
 _COMPARED_BY_CONTENT = ("message", "reasoning")
 
 
@@ -128,13 +130,33 @@ def identify_item(item: Any) -> bytes:
     return identity
 
 
+def get_item_id(raw: JsonObject) -> str | None:
+    """Return the type and the id that the provider gave an item; None if it gave none."""
+    native_id = as_text(raw.get("id")) or as_text(raw.get("call_id"))
+    if native_id is None or native_id == _PLACEHOLDER_ID:
+        return None
+    return f"{raw.get('type')} {native_id}"
+
+
 def identify_raw_item(raw: Any) -> bytes:
     """Return the identity of an item of the API: the id of a call or an output, else its content."""
     if isinstance(raw, dict) and raw.get("type") not in _COMPARED_BY_CONTENT:
         native_id = as_text(raw.get("call_id")) or as_text(raw.get("id"))
         if native_id:
             return f"{raw.get('type')} {native_id}".encode("utf-8", "replace")
+    return _encode(raw)
+
+
+def identify_content(raw: JsonObject) -> bytes:
+    """Return the identity of what a message says, whatever its status; a call has its id."""
+    if raw.get("type") not in _COMPARED_BY_CONTENT:
+        return identify_raw_item(raw)
+    said = {name: value for name, value in raw.items() if name != "status" and value is not None}
+    return _encode(said)
+
+
+def _encode(value: Any) -> bytes:
     try:
-        return msgspec.json.encode(raw, order="sorted")
+        return msgspec.json.encode(value, order="sorted")
     except (RecursionError, UnicodeEncodeError, TypeError):
-        return repr(raw).encode("utf-8", "replace")
+        return repr(value).encode("utf-8", "replace")

@@ -6,7 +6,9 @@ from typing import Any, cast
 from open_token.builder.draft import Draft
 from open_token.formats.openai_agents.items import (
     get_field,
+    get_item_id,
     get_raw_item,
+    identify_content,
     identify_item,
     identify_raw_item,
     to_api_item,
@@ -40,6 +42,9 @@ class _StateReader:
         self._events: dict[bytes, str] = {}
         """The events of items of the model, by the identity of the item."""
         self._known_items: set[bytes] = set()
+        self._known_copies: set[tuple[str, bytes]] = set()
+        """Ids and content of items that were read: a run may have its history among its own items,
+        too, with another status."""
         self._pending_calls: set[str] = set()
         self._usage: Counter[str] = Counter()
 
@@ -78,7 +83,18 @@ class _StateReader:
         voices = self._get_voices(get_field(self._state, "current_agent"))
         for number, item in enumerate(items, 1):
             api_item = to_api_item(item) if isinstance(item, dict) else item
-            responses_items.add_item(self._draft, api_item, voices, place=f"input {number}")
+            event = responses_items.add_item(self._draft, api_item, voices, place=f"input {number}")
+            if isinstance(api_item, dict) and get_item_id(api_item) is not None:
+                self._remember_item(api_item, event)
+
+    def _remember_item(self, item: JsonObject, event: str | None) -> None:
+        item_id = get_item_id(item)
+        if item_id is not None:
+            self._known_copies.add((item_id, identify_content(item)))
+        identity = identify_raw_item(item)
+        self._known_items.add(identity)
+        if event is not None:
+            self._events.setdefault(identity, event)
 
     def _merge_items(self) -> list[Any]:
         """Return every item of the run, from the list of the session and that for the model.
@@ -110,6 +126,8 @@ class _StateReader:
             self._draft.note_omission(
                 "unknown-item", place, f"item {format_kind(kind)} without its content"
             )
+        elif (get_item_id(raw), identify_content(raw)) in self._known_copies:
+            return
         elif kind == "handoff_output_item":
             voices = self._get_voices(get_field(item, "source_agent"))
             self._add_raw_item(raw, voices, place)
@@ -128,10 +146,7 @@ class _StateReader:
         event = responses_items.add_item(
             self._draft, raw, voices, group="items", place=place, facts=facts
         )
-        identity = identify_raw_item(raw)
-        self._known_items.add(identity)
-        if event is not None:
-            self._events.setdefault(identity, event)
+        self._remember_item(raw, event)
 
     def _annotate_handoff(self, item: JsonObject) -> None:
         data: JsonObject = {"kind": "handoff"}
@@ -172,9 +187,11 @@ class _StateReader:
     def _read_responses(self) -> None:
         """Read the responses of the model: their usage, and output that no list of items has."""
         for number, response in enumerate(self._get_list("model_responses"), 1):
-            if not isinstance(response, dict):
-                continue
-            output = response.get("output")
+            output = response.get("output") if isinstance(response, dict) else None
+            if not isinstance(output, list):
+                self._draft.note_omission(
+                    "unknown-response", f"response {number}", "a response without output"
+                )
             items: list[JsonObject] = []
             for item in output if isinstance(output, list) else ():
                 if isinstance(item, dict):
@@ -183,7 +200,8 @@ class _StateReader:
                 if identify_raw_item(item) not in self._known_items:
                     voices = self._get_voices(get_field(self._state, "current_agent"))
                     self._add_raw_item(item, voices, f"response {number}")
-            self._add_usage(items, _read_usage(response.get("usage")))
+            usage = response.get("usage") if isinstance(response, dict) else None
+            self._add_usage(items, _read_usage(usage))
 
     def _add_usage(self, items: list[JsonObject], response_usage: Usage | None) -> None:
         """Put the usage of a response on its first event that is not reasoning."""

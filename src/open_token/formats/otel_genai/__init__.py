@@ -7,8 +7,8 @@ FORMAT = Format(
     title="OpenTelemetry GenAI traces",
     checked=(
         "any-agent 1.9, OTLP lines of Visual Studio Copilot 18.6, OpenTelemetry's own "
-        "instrumentations for OpenAI 2.4 and Google 1.3, OpenLLMetry 0.62, OpenInference of 2026; "
-        "other attribute conventions from documentation only"
+        "instrumentations for OpenAI 2.4 and Google 1.3, OpenLLMetry 0.62, OpenInference of "
+        "2026; from descriptions only: other attribute conventions"
     ),
     includes=(
         "model inputs and outputs (each message once), tool calls and results, agents, usage, errors"

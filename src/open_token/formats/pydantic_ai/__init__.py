@@ -5,7 +5,7 @@ from open_token.formats.definition import Format
 FORMAT = Format(
     name="pydantic_ai",
     title="Pydantic AI messages",
-    checked="2.66 in full; earlier ones from documentation only",
+    checked="version 2.66 in full; from descriptions only: earlier ones",
     includes=(
         "instructions and their changes, prompts, answers, reasoning, speech, calls of custom and "
         "built-in tools, results, retries, failed attempts of fallback models, files, citations, "

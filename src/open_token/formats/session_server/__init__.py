@@ -6,7 +6,10 @@ from open_token.formats.definition import Format
 FORMAT = Format(
     name="session_server",
     title="Session server (turns, history, patches)",
-    checked="described, not seen",
+    checked=(
+        "logs of this version's own server; from descriptions only: turns, histories and patches "
+        "of other servers"
+    ),
     includes="turns with texts, thoughts, calls, results, cards, plans, answers, compactions, subagents, branches, usage",
     omits="server events that are not part of a turn: files that changed, tasks, sessions that were renamed",
     holds_several=True,

@@ -29,12 +29,17 @@ def is_node(value: Any) -> bool:
 def find_turns(value: Any) -> list[Any] | None:
     """Return the turns in a response: a list, or one in an object; None if there are none."""
     if isinstance(value, dict):
-        lists = (value.get(name) for name in LIST_FIELDS)
+        lists = [value.get(name) for name in LIST_FIELDS]
         value = next((items for items in lists if isinstance(items, list)), None)
     if not isinstance(value, list) or not value:
         return None
-    turns = [item["turn"] for item in value if is_node(item)] or list(unwrap_records(value))
-    return turns if any(is_turn(item) or is_patch(item) for item in turns) else None
+    # The history has its turns in nodes of a tree; other responses have them in the list itself.
+    turns = [item["turn"] for item in value if is_node(item)]
+    if not turns:
+        turns = list(unwrap_records(value))
+    if any(is_turn(item) or is_patch(item) for item in turns):
+        return turns
+    return None
 
 
 def unwrap_records(record: Any, depth: int = 0) -> Iterator[Any]:

@@ -177,8 +177,10 @@ class TurnWriter:
                 f"turn {format_kind(body.get('kind'))}, exported as a message",
             )
         blocks = body.get("blocks")
-        for block in blocks if isinstance(blocks, list) else ():
-            self._add_block(block, turn)
+        if isinstance(blocks, list):
+            for block in blocks:
+                self._add_block(block, turn)
+        # A turn may have calls that no block refers to.
         self._add_remaining_calls(turn)
         for call_id, call in turn.calls.items():
             self._add_result(call_id, call, turn)
@@ -314,6 +316,7 @@ class TurnWriter:
         self._add_subagent(call_id, turn)
         status = call.get("status")
         result = call.get("result")
+        # A call that waits, or was cancelled, has no result: the draft marks it as missing.
         if result is None and status not in ("done", "error"):
             if status in ("cancelled", "awaiting_answer"):
                 data = {"kind": "call_status", "status": status, "native_call_id": call_id}
@@ -323,6 +326,7 @@ class TurnWriter:
         facts = pick_fields(call, "duration_ms", "pending_question_ref")
         if status == "error":
             facts["is_error"] = True
+        # `_meta` is for the page that shows the result; the model did not see it.
         if isinstance(result, dict) and "_meta" in result:
             facts["_meta"] = result["_meta"]
             result = {name: value for name, value in result.items() if name != "_meta"}

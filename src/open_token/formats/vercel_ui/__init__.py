@@ -5,7 +5,7 @@ from open_token.formats.definition import Format
 FORMAT = Format(
     name="vercel_ui",
     title="Vercel AI SDK (UIMessage)",
-    checked="messages and streams of version 6; 4 and 5 from documentation only",
+    checked="messages and streams of version 6; from descriptions only: 4 and 5",
     includes=(
         "texts, reasoning, files, sources, data parts, metadata, tool calls with their outputs, "
         "errors and approvals"

@@ -2,6 +2,7 @@
 another kind."""
 
 import copy
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,15 +34,19 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from _places(item, (*path, key))
 
 
-def mangled(value: Any) -> Iterator[Any]:
-    """The value with one part missing or odd, for every part and every odd thing."""
+def iter_mangled(value: Any) -> Iterator[Any]:
+    """The value with one part missing or odd: every part twice, the odd things by turns.
+
+    `test_all_other_values` tries every part with every odd thing.
+    """
+    turns = itertools.cycle((*ODD, iter_mangled))
     for path in _places(value):
-        for odd in (*ODD, mangled):
+        for odd in itertools.islice(turns, 2):
             made = copy.deepcopy(value)
             holder = made
             for key in path[:-1]:
                 holder = holder[key]
-            if odd is not mangled:
+            if odd is not iter_mangled:
                 holder[path[-1]] = odd
             else:
                 del holder[path[-1]]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.model.document import Event, Record
+from open_token.model.document import Event, Record, Usage
 from open_token.registry import Reader
 from open_token.sources.source import Source
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
 
-def reading(reader: Reader) -> Callable[..., tuple[Record, list[Event]]]:
+def build_read_function(reader: Reader) -> Callable[..., tuple[Record, list[Event]]]:
     """Reads JSON, or the bytes themselves, with a reader that must claim them."""
 
     def read(value: Any, **options: Any) -> tuple[Record, list[Event]]:
@@ -28,7 +28,12 @@ def reading(reader: Reader) -> Callable[..., tuple[Record, list[Event]]]:
     return read
 
 
-def brief(events: list[Event]) -> list[Any]:
+def tokens(**counts: int) -> dict[str, int]:
+    """A usage as events have it: every count, 0 where none is given."""
+    return dict.fromkeys(Usage.__annotations__, 0) | counts
+
+
+def summarize_events(events: list[Event]) -> list[Any]:
     """Type or role, and what was said."""
     return [
         (
