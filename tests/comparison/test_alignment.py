@@ -2,16 +2,16 @@
 
 from typing import Any
 
+from helpers.random_runs import Batch, build_document, build_message, call, calls
 from open_token.comparison.alignment import align_steps
 from open_token.comparison.keys import ComparisonRules, assign_keys
 from open_token.comparison.steps import Transcript, build_transcript
-from runs import Batch, call, calls, document, said
 
 RULES = ComparisonRules(exact=False, ignored=(), markers_by_type=True, translated=frozenset())
 
 
 def run(*batches: Batch) -> Transcript:
-    made = build_transcript(document(list(batches)), "semantic")
+    made = build_transcript(build_document(list(batches)), "semantic")
     assign_keys(made, RULES)
     return made
 
@@ -24,8 +24,11 @@ X, Y, Z = (call("Bash", command=name) for name in ("x", "y", "z"))
 
 
 def test_the_likest_are_a_pair() -> None:
-    a = run(said("assistant", "the tide is in the harbour"))
-    b = run(said("assistant", "hello there"), said("assistant", "the tide is not in the harbour"))
+    a = run(build_message("assistant", "the tide is in the harbour"))
+    b = run(
+        build_message("assistant", "hello there"),
+        build_message("assistant", "the tide is not in the harbour"),
+    )
     assert pairs(a, b) == ([(0, 1)], [])
     assert pairs(b, a) == ([(1, 0)], [])
 
@@ -49,14 +52,14 @@ def test_calls_one_after_another_in_another_order_are_not_the_same() -> None:
 
 
 def test_where_ways_part_the_first_calls_are_a_pair() -> None:
-    a = run(said("assistant", "I look."), calls(call("Bash", command="git log")))
+    a = run(build_message("assistant", "I look."), calls(call("Bash", command="git log")))
     b = run(calls(call("lighthouse", beam="on")))
     assert pairs(a, b) == ([(1, 0)], [])
 
 
 def test_text_is_no_call() -> None:
-    assert pairs(run(said("assistant", "x")), run(calls(X))) == ([], [])
-    assert pairs(run(said("assistant", "x")), run(said("user", "x"))) == ([], [])
+    assert pairs(run(build_message("assistant", "x")), run(calls(X))) == ([], [])
+    assert pairs(run(build_message("assistant", "x")), run(build_message("user", "x"))) == ([], [])
 
 
 def test_nothing_against_something() -> None:

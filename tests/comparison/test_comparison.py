@@ -8,6 +8,15 @@ import pytest
 
 import open_token
 from conftest import ROOT
+from helpers.random_runs import (
+    build_document,
+    build_message,
+    call,
+    calls,
+    draw_batches,
+    mutate_batches,
+    shuffle_batches,
+)
 from open_token.comparison import Difference, check_level, compare, parse_pointer
 from open_token.comparison.steps import build_transcript
 from open_token.errors import UsageError
@@ -17,7 +26,6 @@ from open_token.handoff import (
     list_target_names,
     load_handoff_module,
 )
-from runs import call, calls, document, made_up, mutated, said, shuffled
 
 MIRROR = {"missing": "extra", "extra": "missing"}
 
@@ -45,11 +53,13 @@ def places(difference: Difference) -> list[tuple[str, int | None, int | None]]:
 def reported_where_it_is(seed: int) -> None:
     """One change at a place drawn at random is told there and nowhere else, from either side."""
     chance = random.Random(seed)
-    batches = made_up(chance, chance.randrange(1, 40))
-    changed, number, way = mutated(batches, chance)
+    batches = draw_batches(chance, chance.randrange(1, 40))
+    changed, number, way = mutate_batches(batches, chance)
     if not changed:
         return
-    there = compared(document(batches), document(shuffled(changed, chance), shift=90))
+    there = compared(
+        build_document(batches), build_document(shuffle_batches(changed, chance), shift=90)
+    )
     where = {"missing": (number, None), "extra": (None, number)}.get(way, (number, None))
     found = places(there)
     assert len(found) == 1, (seed, way, found)
@@ -60,7 +70,9 @@ def reported_where_it_is(seed: int) -> None:
         assert found[0][1] == where[0], (seed, found)
     assert there.divergence is not None
     assert there.divergence.radius == 1, (seed, way)
-    back = compared(document(changed, shift=7), document(shuffled(batches, chance)))
+    back = compared(
+        build_document(changed, shift=7), build_document(shuffle_batches(batches, chance))
+    )
     assert [kind for kind, *_ in places(back)] == [MIRROR.get(way, way)], (seed, way)
 
 
@@ -79,35 +91,37 @@ def test_a_thousand_changes_are_reported_where_they_are() -> None:
 @pytest.mark.parametrize("level", ["semantic", "exact"])
 def test_a_run_is_the_same_under_other_ids_and_times(seed: int, level: str) -> None:
     chance = random.Random(seed)
-    batches = made_up(chance, 30)
-    assert compared(document(batches), document(batches, shift=500), level).same
+    batches = draw_batches(chance, 30)
+    assert compared(build_document(batches), build_document(batches, shift=500), level).same
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_calls_made_side_by_side_in_another_order_are_the_same(seed: int) -> None:
     chance = random.Random(seed)
-    batches = made_up(chance, 30)
-    made = compared(document(batches), document(shuffled(batches, chance), shift=500))
+    batches = draw_batches(chance, 30)
+    made = compared(
+        build_document(batches), build_document(shuffle_batches(batches, chance), shift=500)
+    )
     assert made.same
     assert made.sentence.startswith("Same: ")
 
 
 def test_level_exact_compares_the_order() -> None:
     x, y = call("Bash", command="ls"), call("Read", file_path="a.py")
-    made = compared(document([calls(x, y)]), document([calls(y, x)]), "exact")
+    made = compared(build_document([calls(x, y)]), build_document([calls(y, x)]), "exact")
     assert not made.same
     assert made.counts == {"order_change": 1}
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_it_is_symmetric(seed: int) -> None:
+def test_comparison_is_symmetric(seed: int) -> None:
     """Runs with many differences: from the other side they are the same, the other way round."""
     chance = random.Random(seed)
-    one = made_up(chance, 25)
+    one = draw_batches(chance, 25)
     other = one
     for _ in range(chance.randrange(1, 12)):
-        other = mutated(other, chance)[0] or other
-    a, b = document(one), document(shuffled(other, chance), shift=3)
+        other = mutate_batches(other, chance)[0] or other
+    a, b = build_document(one), build_document(shuffle_batches(other, chance), shift=3)
     there, back = compared(a, b), compared(b, a)
     mirrored = sorted((MIRROR.get(kind, kind), str(y), str(x)) for kind, x, y in places(back))
     assert sorted((kind, str(x), str(y)) for kind, x, y in places(there)) == mirrored
@@ -118,12 +132,12 @@ def test_it_is_symmetric(seed: int) -> None:
 
 
 def test_the_cause() -> None:
-    start = [said("user", "Fix it."), calls(call("Bash", "1 failed", command="make test"))]
+    start = [build_message("user", "Fix it."), calls(call("Bash", "1 failed", command="make test"))]
     environment = [start[0], calls(call("Bash", "1 passed", command="make test"))]
     decision = [start[0], calls(call("Bash", "1 failed", command="make all"))]
-    wish = [said("user", "Break it."), start[1]]
+    wish = [build_message("user", "Break it."), start[1]]
     for other, cause in ((environment, "environment"), (decision, "decision"), (wish, "input")):
-        made = compared(document(start), document(other))
+        made = compared(build_document(start), build_document(other))
         assert made.divergence
         assert made.divergence.cause == cause
 
@@ -131,7 +145,9 @@ def test_the_cause() -> None:
 def test_text_before_the_same_action_is_no_divergence() -> None:
     def run(words: str, command: str) -> dict[str, Any]:
         deeds = [calls(call("Bash", command="make test")), calls(call("Bash", command=command))]
-        return document([said("user", "Fix it."), said("assistant", words), *deeds])
+        return build_document(
+            [build_message("user", "Fix it."), build_message("assistant", words), *deeds]
+        )
 
     made = compared(run("I look.", "ls"), run("Let me see.", "git log"))
     assert made.first == 1
@@ -146,9 +162,17 @@ def test_text_before_the_same_action_is_no_divergence() -> None:
 
 
 def test_text_before_different_input_is_the_divergence() -> None:
-    one = [said("user", "Hello"), said("assistant", "Which file?"), said("user", "tides.py")]
-    other = [said("user", "Hello"), said("assistant", "Which folder?"), said("user", "src")]
-    made = compared(document(one), document(other))
+    one = [
+        build_message("user", "Hello"),
+        build_message("assistant", "Which file?"),
+        build_message("user", "tides.py"),
+    ]
+    other = [
+        build_message("user", "Hello"),
+        build_message("assistant", "Which folder?"),
+        build_message("user", "src"),
+    ]
+    made = compared(build_document(one), build_document(other))
     assert made.divergence
     assert made.divergence.row == 1
     assert made.divergence.cause == "decision"
@@ -160,7 +184,7 @@ def test_sessions_in_two_directories_are_the_same() -> None:
         patch = call(
             "apply_patch", changes={f"{cwd}/a.py": {"type": "add", "unified_diff": f"+{cwd}/b.py"}}
         )
-        return document(
+        return build_document(
             [calls(reading, call("Bash", command=f"cd {cwd} && ls"), patch)], cwd=cwd, shift=shift
         )
 
@@ -177,13 +201,13 @@ def test_sessions_in_two_directories_are_the_same() -> None:
     ],
 )
 def test_a_run_that_was_handed_over_is_seen_from_where_it_was(reading: Any) -> None:
-    batches = [said("user", "You are in /tmp/one."), calls(reading)]
+    batches = [build_message("user", "You are in /tmp/one."), calls(reading)]
     assert compared(
-        document(batches, cwd="/tmp/one"), document(batches, cwd="/tmp/other", shift=3)
+        build_document(batches, cwd="/tmp/one"), build_document(batches, cwd="/tmp/other", shift=3)
     ).same
     mixed = [*batches, calls(call("Read", file_path="/tmp/other/a.py"))]
     assert not compared(
-        document(mixed, cwd="/tmp/one"), document(mixed, cwd="/tmp/other", shift=3)
+        build_document(mixed, cwd="/tmp/one"), build_document(mixed, cwd="/tmp/other", shift=3)
     ).same
 
 
@@ -204,7 +228,7 @@ def test_a_conversation_is_the_same_in_the_format_of_every_agent(
 
 def test_two_runtimes_compare_by_what_is_done() -> None:
     one = [
-        said("user", "Fix it."),
+        build_message("user", "Fix it."),
         calls(
             call(
                 "Bash",
@@ -228,13 +252,13 @@ def test_two_runtimes_compare_by_what_is_done() -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n y = 2\n*** End Patch"
     head = "Chunk ID: 1f\nWall time: 0.4 seconds\nProcess exited with code 1\nOutput:\n"
     other = [
-        said("system", "You are careful."),
-        said("user", "Fix it."),
+        build_message("system", "You are careful."),
+        build_message("user", "Fix it."),
         calls(call("exec_command", f"{head}1 failed in 0.29s\n", failed=True, cmd="pytest -q")),
         calls(call("exec_command", "x = 1\ny = 2\n", cmd="cat a.py")),
         calls(call("apply_patch", "Success.", input=patch)),
     ]
-    made = compared(document(one, cwd="/w"), document(other, cwd="/w", shift=4))
+    made = compared(build_document(one, cwd="/w"), build_document(other, cwd="/w", shift=4))
     assert made.same
     assert made.files == {"same": ["a.py"], "differ": [], "only_a": [], "only_b": []}
     assert any("edit, read, run" in note for note in made.notes)
@@ -242,14 +266,19 @@ def test_two_runtimes_compare_by_what_is_done() -> None:
 
 
 def test_a_prompt_of_one_runtime_counts() -> None:
-    one, other = [said("system", "Be brief."), said("user", "Hello")], [said("user", "Hello")]
-    made = compared(document(one), document(other))
+    one, other = (
+        [build_message("system", "Be brief."), build_message("user", "Hello")],
+        [build_message("user", "Hello")],
+    )
+    made = compared(build_document(one), build_document(other))
     assert places(made) == [("missing", 1, None)]
 
 
 def test_markers_compare_by_type_in_two_conversations_and_by_value_in_one() -> None:
     def run(mark: str, **about: Any) -> dict[str, Any]:
-        return document([said("user", f"The key is [REDACTED:api_key:{mark}]")], **about)
+        return build_document(
+            [build_message("user", f"The key is [REDACTED:api_key:{mark}]")], **about
+        )
 
     made = compared(run("0123abcd"), run("99887766", shift=1))
     assert made.same
@@ -262,7 +291,7 @@ def test_markers_compare_by_type_in_two_conversations_and_by_value_in_one() -> N
 def test_what_is_ignored_does_not_count() -> None:
     one = [calls(call("lighthouse", "on", beam="north", nested={"when": [1, 2]}))]
     other = [calls(call("lighthouse", "off", beam="north", nested={"when": [1, 3]}))]
-    a, b = document(one), document(other)
+    a, b = build_document(one), build_document(other)
     assert not compared(a, b, ignore=["/result"]).same
     assert not compared(a, b, ignore=["/arguments/nested"]).same
     assert compared(a, b, ignore=["/result", "/arguments/nested/when/1"]).same
@@ -318,9 +347,9 @@ def test_odd_documents_are_compared_without_a_fault(place: int, level: str) -> N
 def test_many_equal_and_many_different_steps_take_linear_time() -> None:
     """The larger sizes stand in test_sequence_match.py and in the benchmark."""
     same = [calls(call("Bash", command="ls")) for _ in range(1200)]
-    fewer = [*same[:450], said("user", "and?"), *same[450:900]]
-    made = compared(document(same), document(fewer))
+    fewer = [*same[:450], build_message("user", "and?"), *same[450:900]]
+    made = compared(build_document(same), build_document(fewer))
     assert made.equal == 900
     unlike = [calls(call("Bash", str(n), command=f"{n}")) for n in range(900)]
     other = [calls(call("Bash", str(-n), command=f"x{n}")) for n in range(900)]
-    assert compared(document(unlike), document(other)).equal == 0
+    assert compared(build_document(unlike), build_document(other)).equal == 0

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from helpers.random_runs import build_document, build_message, call, calls
 from open_token.comparison.keys import ComparisonRules, assign_keys, build_projection
 from open_token.comparison.steps import Step, build_transcript
-from runs import call, calls, document, said
 
 SEMANTIC = ComparisonRules(exact=False, ignored=(), markers_by_type=True, translated=frozenset())
 EXACT = ComparisonRules(exact=True, ignored=(), markers_by_type=True, translated=frozenset())
 
 
 def first(batch: list[dict[str, Any]], rules: ComparisonRules = SEMANTIC, **more: Any) -> Step:
-    run = build_transcript(document([batch], **more), "exact" if rules.exact else "semantic")
+    run = build_transcript(build_document([batch], **more), "exact" if rules.exact else "semantic")
     assign_keys(run, rules)
     return run.steps[0]
 
@@ -40,19 +40,22 @@ def test_comments_of_a_model_on_an_action_are_ignored() -> None:
 
 
 def test_line_ends_and_blanks_around_do_not_count() -> None:
-    assert first(said("user", "a\r\nb ")).key == first(said("user", "a\nb")).key
-    assert first(said("user", "a\r\nb "), EXACT).key != first(said("user", "a\nb"), EXACT).key
+    assert first(build_message("user", "a\r\nb ")).key == first(build_message("user", "a\nb")).key
+    assert (
+        first(build_message("user", "a\r\nb "), EXACT).key
+        != first(build_message("user", "a\nb"), EXACT).key
+    )
 
 
 def test_who_spoke_counts() -> None:
-    assert first(said("user", "a")).key != first(said("assistant", "a")).key
+    assert first(build_message("user", "a")).key != first(build_message("assistant", "a")).key
 
 
 def test_what_is_left_out_of_a_face() -> None:
     rules = ComparisonRules(
         exact=False, ignored=(("arguments", "n"),), markers_by_type=True, translated=frozenset()
     )
-    run = build_transcript(document([calls(call("lighthouse", n=1, m=2))]), "semantic")
+    run = build_transcript(build_document([calls(call("lighthouse", n=1, m=2))]), "semantic")
     assert build_projection(run, rules)(run.steps[0])[0] == {
         "tool": "lighthouse",
         "arguments": {"m": 2},
@@ -61,7 +64,14 @@ def test_what_is_left_out_of_a_face() -> None:
 
 def test_exact_counts_what_an_event_hangs_on_and_not_its_id() -> None:
     def note(parent: int, shift: int) -> bytes:
-        made = document([said("user", "a"), said("user", "b"), said("assistant", "c")], shift=shift)
+        made = build_document(
+            [
+                build_message("user", "a"),
+                build_message("user", "b"),
+                build_message("assistant", "c"),
+            ],
+            shift=shift,
+        )
         made["events"][2]["links"] = {"replies_to": f"evt_{parent + shift:06d}", "span_id": "s"}
         run = build_transcript(made, "exact")
         assign_keys(run, EXACT)
@@ -73,6 +83,7 @@ def test_exact_counts_what_an_event_hangs_on_and_not_its_id() -> None:
 
 def test_redaction_markers_are_counted() -> None:
     run = build_transcript(
-        document([said("user", "[REDACTED:a:00000001] and [REDACTED:b:00000002]")]), "semantic"
+        build_document([build_message("user", "[REDACTED:a:00000001] and [REDACTED:b:00000002]")]),
+        "semantic",
     )
     assert assign_keys(run, SEMANTIC) == 2

@@ -5,33 +5,33 @@ import json
 import msgspec
 
 import open_token
-from runs import call, calls, document, said
+from helpers.random_runs import build_document, build_message, call, calls
 
-ONE = document(
+ONE = build_document(
     [
-        said("user", "Fix it."),
+        build_message("user", "Fix it."),
         calls(
             call("Bash", "bad", failed=True, command="make", timeout=1, env={"A": "1", "B": "2"})
         ),
         calls(call("Edit", file_path="a.py", old_string="x", new_string="y")),
-        said("assistant", "Done."),
+        build_message("assistant", "Done."),
     ]
 )
-OTHER = document(
+OTHER = build_document(
     [
-        said("user", "Fix it."),
+        build_message("user", "Fix it."),
         calls(
             call("Bash", "bad", failed=True, command="make", env={"A": "1", "B": "3"}, when="now")
         ),
         calls(call("Edit", file_path="a.py", old_string="x", new_string="z")),
         calls(call("Write", file_path="b.py", content="w")),
-        said("assistant", "Done."),
+        build_message("assistant", "Done."),
     ],
     shift=5,
 )
 
 
-def test_it_is_json_with_stable_names() -> None:
+def test_report_is_json_with_stable_names() -> None:
     told = json.loads(msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()))
     assert list(told) == [
         "schema", "same", "level", "sentence", "a", "b", "equal", "counts", "first", "parting", "resync",
@@ -74,7 +74,9 @@ def test_each_value_that_differs_has_its_pointer() -> None:
 
 
 def test_true_is_not_one() -> None:
-    one, other = (document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1))
+    one, other = (
+        build_document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1)
+    )
     told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
     assert told == [
         {"path": "/arguments/on", "a": True, "b": 1},
@@ -84,7 +86,7 @@ def test_true_is_not_one() -> None:
 
 def test_markers_that_compare_by_type_are_no_changes() -> None:
     one, other = (
-        document(
+        build_document(
             [
                 calls(
                     call(

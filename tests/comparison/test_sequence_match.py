@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from linear import grows_no_faster
-from open_token.comparison.sequence_match import find_gaps, match_sequences
+from helpers.growth import grows_linearly
+from open_token.comparison.sequence_match import Gap, find_gaps, match_sequences
 
 
 def longest(a: list[int], b: list[int]) -> int:
@@ -49,7 +49,11 @@ def test_small_ones(a: str, b: str, pairs: list[tuple[int, int]]) -> None:
 
 
 def test_what_is_between_pairs() -> None:
-    assert find_gaps([(1, 1), (2, 4)], (0, 5, 0, 5)) == [(0, 1, 0, 1), (2, 2, 2, 4), (3, 5, 5, 5)]
+    assert find_gaps([(1, 1), (2, 4)], Gap(0, 5, 0, 5)) == [
+        (0, 1, 0, 1),
+        (2, 2, 2, 4),
+        (3, 5, 5, 5),
+    ]
 
 
 HOSTILE = {
@@ -66,4 +70,4 @@ HOSTILE = {
 @pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_hostile_takes_a_square(name: str) -> None:
-    assert grows_no_faster(lambda size: match_sequences(*HOSTILE[name](size)), 20_000)
+    assert grows_linearly(lambda size: match_sequences(*HOSTILE[name](size)), 20_000)

@@ -1,11 +1,11 @@
 """A conversation as steps."""
 
+from helpers.random_runs import build_document, build_message, call, calls
 from open_token.comparison.steps import build_transcript
-from runs import call, calls, document, said
 
-RUN = document(
+RUN = build_document(
     [
-        said("user", "Fix it."),
+        build_message("user", "Fix it."),
         calls(
             call("Bash", "1 failed", failed=True, command="make"),
             call("Read", None, file_path="/w/a.py"),

@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
+from helpers.handoff_conversation import CWD, SMALL, hand_over, read_records, summarize
 from open_token.handoff import (
     HandoffDestination,
     HandoffSession,
     build_conversation,
     load_handoff_module,
 )
-from talks import CWD, SMALL, handed, records, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
     conversation = build_conversation(SMALL)
-    session, back = handed("gemini-cli", conversation, tmp_path)
-    assert told(back)[:-1] == told(conversation)
-    assert records(session)[0]["summary"] == "Tides"
+    session, back = hand_over("gemini-cli", conversation, tmp_path)
+    assert summarize(back)[:-1] == summarize(conversation)
+    assert read_records(session)[0]["summary"] == "Tides"
     assert session.commands == [["gemini", "--resume", session.id]]
 
 
 def test_the_name_of_the_file_keeps_it_from_the_clean_up(tmp_path: Path) -> None:
-    session, _ = handed("gemini-cli", build_conversation(SMALL), tmp_path)
+    session, _ = hand_over("gemini-cli", build_conversation(SMALL), tmp_path)
     name = next(iter(session.files)).name
     assert name.startswith("session-2026-03-01T10-00-")
     assert session.id[:8] not in name

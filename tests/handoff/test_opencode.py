@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
+from helpers.handoff_conversation import CWD, SMALL, hand_over, summarize
 from open_token.handoff import HandoffDestination, build_conversation, load_handoff_module
-from talks import CWD, SMALL, handed, told
 
 
 def test_all_of_it_arrives(tmp_path: Path) -> None:
     conversation = build_conversation(SMALL)
-    session, back = handed("opencode", conversation, tmp_path)
-    assert sorted(map(str, told(back)[:-1])) == sorted(map(str, told(conversation)))
+    session, back = hand_over("opencode", conversation, tmp_path)
+    assert sorted(map(str, summarize(back)[:-1])) == sorted(map(str, summarize(conversation)))
     path = f"{CWD}/{session.id}.json"
     assert [str(place) for place in session.files] == [path]
     assert session.commands == [["opencode", "import", path], ["opencode", "--session", session.id]]

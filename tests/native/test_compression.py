@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from native_data import expand_document
+from helpers.native_data import expand_document
 from open_token.api import export
 from open_token.model.document import Event, Record
 from open_token.native.compression import (

@@ -61,7 +61,7 @@ def test_the_same_text_counts_once() -> None:
     assert (found.records, found.said) == (2, len(LONG))
 
 
-def test_side_data_and_seals_are_no_talk() -> None:
+def test_side_data_and_seals_are_no_conversation() -> None:
     found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."})])
     assert found.percent == 100.0
     assert found.percent_of_all < 60
@@ -75,7 +75,7 @@ def test_side_data_and_seals_are_no_talk() -> None:
         "bubbleId:5d1f7b3e-9a2c-4e8f-b1d0-3c4a5b6c7d8e:b-text",
     ],
 )
-def test_images_pointers_and_keys_are_no_talk(value: str) -> None:
+def test_images_pointers_and_keys_are_no_conversation(value: str) -> None:
     found = report([user(LONG, beside=value)])
     assert (found.percent, found.said) == (100.0, len(LONG))
     assert found.text == len(LONG) + len(value)
@@ -137,6 +137,16 @@ def test_text_with_a_masked_part_is_kept() -> None:
 def test_json_in_a_string_is_one_field() -> None:
     found = report([user(LONG, extra=json.dumps({"deep": {"words": f"{LONG} Unmapped."}}))])
     assert "extra" in {item.path for item in found.unmapped}
+
+
+def test_json_below_a_header_is_searched() -> None:
+    row = "a row of a table that a server returned as JSON"
+    inner = json.dumps({"rows": [row]})
+    found = report([user(f"Wall time: 1 second\nOutput:\n{inner}"), user(row, uuid="v")])
+    assert found.percent == 100.0
+    observer = ExportObserver()
+    observer.learn(f"Output:\n{inner}")
+    assert observer.knows(row)
 
 
 def test_with_the_whole_source_everything_is_there() -> None:
@@ -210,7 +220,7 @@ version: 1
     assert (found.percent, found.said) == (100.0, 2 * len(LONG) + len(" Answered."))
 
 
-def test_hidden_reasoning_is_told_apart() -> None:
+def test_hidden_reasoning_is_reported_apart() -> None:
     block = {"type": "thinking", "thinking": f"{LONG} Hidden.", "signature": "c2ln"}
     said = {
         "type": "assistant",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from native_data import expand_document
+from helpers.native_data import expand_document
 from open_token.api import export
 
 LONG = "A sentence that is long enough to be worth a reference."
@@ -54,7 +54,7 @@ def test_what_is_embedded() -> None:
     assert records["more"][1] == {**RECORDS[2], "value": {"$int": str(2**70)}}
 
 
-def test_it_is_compressed() -> None:
+def test_native_data_is_compressed() -> None:
     document = export(DATA, native="full", **FULL)
     data = document["events"][-1]["content"]["data"]
     assert set(data) == {"kind", "reader", "compression", "encoding", "base64"}

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from fake_reader import FakeReader
+from helpers.fake_reader import FakeReader
 from open_token.model.document import Found
 from open_token.native.units import NOBODY, iter_owned_units, iter_parts
 from open_token.sources.source import Source
@@ -78,7 +78,7 @@ def test_members_of_a_zip() -> None:
     assert third == ("!image.png", "bytes", [(1, "", b"\x89PNG\0\xff")])
 
 
-def test_text_is_cut_where_told_and_never_too_long() -> None:
+def test_text_is_cut_where_reported_and_never_too_long() -> None:
     text = "before\n# one\n" + "word\n" * 40_000 + "# two\nend"
     blocks = [value for _, _, value in told(of(text.encode()), "^# ")[0][2]]
     assert "".join(blocks) == text
@@ -95,7 +95,7 @@ def test_a_saved_stream_is_its_text() -> None:
     assert len(units) == 2
 
 
-def test_all_that_was_read_is_told_and_nothing_else(tmp_path: Path) -> None:
+def test_all_that_was_read_is_reported_and_nothing_else(tmp_path: Path) -> None:
     for name in ("main.jsonl", "sub/child.jsonl", "stranger.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps({"name": name}) + "\n")

@@ -490,7 +490,7 @@ def test_coercions_of_dropped_events_go_too() -> None:
     ]
 
 
-def test_when_even_that_is_too_large_the_smallest_size_is_told() -> None:
+def test_when_even_that_is_too_large_the_smallest_size_is_reported() -> None:
     source = document(*(message("x" * 500) for _ in range(20)))
     with pytest.raises(SizeLimitError) as caught:
         run(source, max_bytes=100, drop="oldest")

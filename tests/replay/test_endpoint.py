@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from helpers.replay_clients import WIRES, connect, over_http, played, post
 from open_token.api import export
 from open_token.errors import OpenTokenError
 from open_token.replay import endpoint as module
@@ -20,7 +20,6 @@ from open_token.replay.endpoint import Endpoint
 from open_token.replay.player import ReplayRules, ReplaySession, Verdict
 from open_token.replay.recording import build_recording
 from open_token.replay.report import build_report
-from replay_clients import WIRES, over_http, played, post
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 TALK = ROOT / "examples" / "openai_chat.json"
@@ -48,9 +47,9 @@ def listening(talk: Any, rules: ReplayRules | None = None) -> Iterator[Endpoint]
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
+def url() -> Iterator[str]:
     with listening(the_talk()) as endpoint:
-        yield endpoint.server_address[1]
+        yield endpoint.url
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
@@ -59,7 +58,7 @@ def port() -> Iterator[int]:
 def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, stream: bool) -> None:
     talk = export(path, redact="none")
     with listening(talk) as endpoint:
-        assert played(over_http(endpoint.server_address[1]), talk, wire, stream=stream) == 0
+        assert played(over_http(endpoint.url), talk, wire, stream=stream) == 0
         if path.stem != "open_token":
             assert endpoint.finished.wait(60)
         report = build_report(endpoint.session, str)
@@ -70,14 +69,14 @@ def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, strea
 
 
 @pytest.mark.parametrize("path", [wire.request([], [], False)[0] for wire in WIRES.values()])
-def test_a_miss_is_an_error_in_the_form_of_its_protocol(path: str, port: int) -> None:
+def test_a_miss_is_an_error_in_the_form_of_its_protocol(path: str, url: str) -> None:
     tools = {"tools": [{"name": "x", "functionDeclarations": [{"name": "x"}]}]}
     asked = {
         "messages": [{"role": "user", "content": "Hi"}],
         "contents": [{"parts": [{"text": "Hi"}]}],
         "input": "Hi",
     }
-    status, body = post(port, path, {**asked, **tools})
+    status, body = post(url, path, {**asked, **tools})
     assert status == 400
     told = json.loads(body)
     assert "expected step 1 of 4" in told["error"]["message"]
@@ -103,12 +102,12 @@ def test_a_miss_is_an_error_in_the_form_of_its_protocol(path: str, port: int) ->
         ({"Content-Encoding": "gzip"}, 400),
     ],
 )
-def test_who_may_ask_and_how(headers: dict[str, str], status: int, port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def test_who_may_ask_and_how(headers: dict[str, str], status: int, url: str) -> None:
+    connection, base = connect(url)
     data = json.dumps(HELLO).encode()
     own = {name.lower() for name in headers}
     connection.putrequest(
-        "POST", "/v1/chat/completions", skip_host="host" in own, skip_accept_encoding=True
+        "POST", f"{base}/v1/chat/completions", skip_host="host" in own, skip_accept_encoding=True
     )
     for name, value in {
         **({} if "content-length" in own else {"Content-Length": str(len(data))}),
@@ -135,12 +134,12 @@ def test_who_may_ask_and_how(headers: dict[str, str], status: int, port: int) ->
     ],
 )
 @pytest.mark.parametrize("path", [wire.request([], [], True)[0] for wire in WIRES.values()])
-def test_rubbish_is_refused_and_never_fatal(path: str, body: bytes, port: int) -> None:
-    assert post(port, path, body)[0] in (200, 400)
-    assert post(port, "/v1/chat/completions", HELLO)[0] == 400
+def test_rubbish_is_refused_and_never_fatal(path: str, body: bytes, url: str) -> None:
+    assert post(url, path, body)[0] in (200, 400)
+    assert post(url, "/v1/chat/completions", HELLO)[0] == 400
 
 
-def test_wrong_types_in_every_place(port: int) -> None:
+def test_wrong_types_in_every_place(url: str) -> None:
     wrong: list[Any] = [None, 1, "x", [], {}, [None], [1], [[]], [{}], {"a": 1}, True]
     names = [
         "messages",
@@ -168,45 +167,49 @@ def test_wrong_types_in_every_place(port: int) -> None:
     for value in wrong:
         for wire in WIRES.values():
             body = dict.fromkeys(names, value)
-            assert post(port, wire.request([], [], False)[0], body)[0] in (200, 400)
+            assert post(url, wire.request([], [], False)[0], body)[0] in (200, 400)
             deep = {
                 name: [{**dict.fromkeys(inner, value), "role": "assistant"}, {"parts": value}]
                 for name in names
             }
-            assert post(port, wire.request([], [], False)[0], deep)[0] in (200, 400)
+            assert post(url, wire.request([], [], False)[0], deep)[0] in (200, 400)
 
 
-def test_a_body_in_chunks_and_in_gzip(port: int) -> None:
+def test_a_body_in_chunks_and_in_gzip(url: str) -> None:
     data = json.dumps(HELLO).encode()
     packed = gzip.compress(data)
     assert (
-        post(port, "/v1/chat/completions", packed, {**PLAIN, "Content-Encoding": "gzip"})[0] == 400
+        post(url, "/v1/chat/completions", packed, {**PLAIN, "Content-Encoding": "gzip"})[0] == 400
     )
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection, base = connect(url)
     connection.request(
-        "POST", "/v1/chat/completions", iter([data[:9], data[9:]]), PLAIN, encode_chunked=True
+        "POST",
+        f"{base}/v1/chat/completions",
+        iter([data[:9], data[9:]]),
+        PLAIN,
+        encode_chunked=True,
     )
     answer = json.loads(connection.getresponse().read())
     assert answer["error"]["code"] == "replay_miss"
     connection.close()
 
 
-def test_what_unpacks_to_too_much(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_to_too_much(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_REQUEST_BYTES", 10_000)
     bomb = gzip.compress(b" " * 1_000_000)
-    assert post(port, "/v1/chat/completions", bomb, {**PLAIN, "Content-Encoding": "gzip"})[0] == 413
-    assert post(port, "/v1/chat/completions", b" " * 10_001)[0] == 413
+    assert post(url, "/v1/chat/completions", bomb, {**PLAIN, "Content-Encoding": "gzip"})[0] == 413
+    assert post(url, "/v1/chat/completions", b" " * 10_001)[0] == 413
 
 
-def test_other_questions(port: int) -> None:
-    assert post(port, "/v1/messages/count_tokens?beta=true", {})[1] == b'{"input_tokens":1}'
-    assert post(port, "/v1beta/models/m:countTokens", {})[1] == b'{"totalTokens":1}'
-    assert post(port, "/api/event_logging", {})[:2] == (200, b"{}")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def test_other_questions(url: str) -> None:
+    assert post(url, "/v1/messages/count_tokens?beta=true", {})[1] == b'{"input_tokens":1}'
+    assert post(url, "/v1beta/models/m:countTokens", {})[1] == b'{"totalTokens":1}'
+    assert post(url, "/api/event_logging", {})[:2] == (200, b"{}")
+    connection, base = connect(url)
     connection.request("HEAD", "/")
     assert connection.getresponse().status == 200
     connection.close()
-    connection.request("GET", "/v1/models")
+    connection.request("GET", f"{base}/v1/models")
     assert connection.getresponse().status == 404
     connection.close()
 
@@ -239,7 +242,21 @@ def test_a_port_that_is_taken() -> None:
         Endpoint(run, taken.getsockname()[1], lambda _: None)
 
 
-def test_it_listens_on_this_machine_alone() -> None:
+def test_endpoint_listens_on_loopback_only() -> None:
     with listening(the_talk()) as endpoint:
         assert endpoint.socket.getsockname()[0] == "127.0.0.1"
-        assert endpoint.url == f"http://127.0.0.1:{endpoint.server_address[1]}"
+        assert endpoint.url.startswith(f"http://127.0.0.1:{endpoint.server_address[1]}/")
+
+
+def test_who_does_not_know_the_token_reads_nothing() -> None:
+    talk = the_talk()
+    with listening(talk) as endpoint, listening(talk) as other:
+        address, _, token = endpoint.url.rpartition("/")
+        assert len(token) == 32
+        assert not other.url.endswith(token)
+        for base in (address, f"{address}/", f"{address}/{token[:-1]}", f"{address}/{token}x"):
+            for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses"):
+                status, body = post(base, path, HELLO)
+                assert status == 403
+                assert b"with its token" in body
+        assert endpoint.session.verdicts == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from open_token.replay.fallback_response import build_fallback_text, build_minimal_value
+from open_token.replay.player import build_fallback_text, build_minimal_value
 
 
 @pytest.mark.parametrize(

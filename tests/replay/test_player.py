@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from helpers.replay_clients import WIRES, Client, Turn, in_process, played, turns_of
 from open_token.api import export
 from open_token.errors import OpenTokenError
 from open_token.replay.equivalence import Equivalence
@@ -14,7 +15,6 @@ from open_token.replay.player import ReplayRules, ReplaySession
 from open_token.replay.recording import build_recording
 from open_token.replay.report import build_report, to_json_object, to_junit
 from open_token.replay.requests import Message, ModelRequest, Tool, ToolCall, ToolResult
-from replay_clients import WIRES, Client, Turn, in_process, played, turns_of
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 STRICT = ReplayRules(Equivalence(exact=True))
@@ -221,7 +221,7 @@ def test_titles_routers_and_probes_are_outside_the_conversation(asked: ModelRequ
     assert run.ask(asks("Where is it?")).outcome == "matched"
 
 
-def test_a_talk_without_tools_is_asked_without_tools() -> None:
+def test_a_conversation_without_tools_is_asked_without_tools() -> None:
     run = ReplaySession(
         build_recording(talk_of(("Good day", "Hello."), ("Bye", "Bye."))), ReplayRules()
     )
@@ -296,7 +296,7 @@ def test_a_long_run_is_not_slower_at_its_end() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("wire", ["anthropic", "responses", "chat", "gemini"])
-def test_every_talk_of_the_corpus(wire: str, corpus: Path) -> None:
+def test_every_conversation_of_the_corpus(wire: str, corpus: Path) -> None:
     tried, parted = 0, []
     for path in sorted(
         path for path in corpus.rglob("*") if path.is_file() and path.stat().st_size < LARGEST

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import open_token
-from minimal_example import MINIMAL
+from helpers.minimal_example import MINIMAL
 from open_token.integrity.merkle import MerkleTree
 from open_token.jsontools.canonical import hash_document, hash_events
 from open_token.validation.validate import CHECKS, Problem, validate, validate_bytes, validate_lines
@@ -297,6 +297,16 @@ def test_a_breach_is_found_at_its_place(
         assert problem.help == CHECKS[problem.id].help
 
 
+def test_a_document_hash_that_was_removed_is_found() -> None:
+    document = seal(sound())
+    del document["integrity"]["document_hash"]
+    assert validate(document) == []
+    document["integrity"]["profile"] = "ot-int/1"
+    assert [(problem.id, problem.place) for problem in validate(document)] == [
+        ("OT906", "integrity.document_hash")
+    ]
+
+
 def test_a_sound_document_has_no_problems() -> None:
     assert validate(sound()) == []
     assert validate(seal(sound())) == []
@@ -346,7 +356,7 @@ def test_roles_may_be_absent_on_spans_and_annotations_only() -> None:
     assert ids(validate(document)) == {"OT410"}
 
 
-def test_a_gap_in_seq_is_told_once() -> None:
+def test_a_gap_in_seq_is_reported_once() -> None:
     document = sound()
     for item in document["events"][5:]:
         item["seq"] += 3

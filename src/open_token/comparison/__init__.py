@@ -29,6 +29,7 @@ def compare(
     """Compare two sessions; `ignore` are JSON pointers into a step, `*` for any name."""
     ignored = tuple(parse_pointer(text) for text in ignore)
     notes: list[str] = []
+    # Paths first: actions, keys and similarity are all computed from relative paths.
     _adopt_cwd(a, b)
     _adopt_cwd(b, a)
     markers_by_type = not _have_comparable_markers(a, b)

@@ -88,9 +88,13 @@ def parse_action(tool: str, arguments: Any, cwd: str) -> Action:
 
 
 def _build_patch_action(paths: list[str], patch: str, cwd: str) -> Action:
+    """Return the action of a patch, whose target are all of its files."""
     files = tuple(to_relative_path(path, cwd) for path in paths[:_MAX_FILES])
+    target = " ".join(files)
+    # Other agents have a tool of its own for new files, which a patch must be comparable with.
     only_adds = "*** Add File" in patch and "*** Update File" not in patch
-    return Action("write" if only_adds else "edit", " ".join(files), known=True, files=files)
+    name = "write" if only_adds else "edit"
+    return Action(name, target, known=True, files=files)
 
 
 def _find_patched_paths(arguments: dict[str, Any]) -> list[str]:
@@ -179,7 +183,10 @@ def extract_changed_lines(arguments: Any) -> tuple[list[str], list[str]]:
     for part in parts:
         _count_lines(part, OLD_TEXT, removed)
         _count_lines(part, (*NEW_TEXT, *CONTENT), added)
-    return list((removed - added).elements()), list((added - removed).elements())
+    # Edits repeat the lines around a change in the old and in the new text: context, no change.
+    only_removed = removed - added
+    only_added = added - removed
+    return list(only_removed.elements()), list(only_added.elements())
 
 
 def _filter_objects(value: Any) -> list[dict[str, Any]]:
@@ -191,8 +198,12 @@ def _filter_objects(value: Any) -> list[dict[str, Any]]:
 def _count_lines(part: dict[str, Any], names: tuple[str, ...], lines: Counter[str]) -> None:
     for name in names:
         text = part.get(name)
-        if isinstance(text, str):
-            lines.update(line.strip() for line in text.splitlines() if line.strip())
+        if not isinstance(text, str):
+            continue
+        for line in text.splitlines():
+            line = line.strip()
+            if line:
+                lines[line] += 1
 
 
 def _count_patch_lines(patch: str, removed: Counter[str], added: Counter[str]) -> None:
@@ -233,14 +244,22 @@ def interpret_command(action: Action, cwd: str) -> Action:
 
 def _interpret_words(words: list[str]) -> tuple[str, str]:
     """Return action and target of a command; empty where it could mean more."""
-    program, *rest = words or [""]
+    if not words:
+        return "", ""
+    program, *rest = words
     operands = [word for word in rest if not word.startswith("-")]
     if program == "cat" and len(rest) == 1 and operands:
         return "read", operands[0]
-    if program == "sed" and len(rest) == 3 and rest[0] == "-n" and _SED_RANGE.fullmatch(rest[1]):
-        return "read", rest[2]
+    if program == "sed" and len(rest) == 3:
+        flag, script, file = rest
+        # `sed -n 1,9p` only prints; any other script may change what it prints.
+        if flag == "-n" and _SED_RANGE.fullmatch(script):
+            return "read", file
+        return "", ""
     if program in ("rg", "grep") and 1 <= len(operands) <= 2:
         return "search", operands[0]
-    if program == "ls" and len(operands) <= 1:
-        return "list", operands[0] if operands else "."
+    if program == "ls" and not operands:
+        return "list", "."
+    if program == "ls" and len(operands) == 1:
+        return "list", operands[0]
     return "", ""

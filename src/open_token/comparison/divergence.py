@@ -109,9 +109,13 @@ def _classify(a: Step, b: Step) -> str:
     if a.kind != "call":
         return "text_changed"
     if a.call_key == b.call_key:
-        return "error_state" if a.failed != b.failed else "result_changed"
+        if a.failed != b.failed:
+            return "error_state"
+        return "result_changed"
     has_same_action = a.action.known and a.action.name == b.action.name
-    return "args_changed" if a.tool == b.tool or has_same_action else "tool_changed"
+    if a.tool == b.tool or has_same_action:
+        return "args_changed"
+    return "tool_changed"
 
 
 def find_first_difference(rows: Sequence[Row]) -> int | None:
@@ -143,15 +147,19 @@ def find_divergence(rows: Sequence[Row]) -> Divergence | None:
         elif row.kind != ORDER and first_text is None:
             first_text = index
     first = find_first_difference(rows)
-    return None if first is None else _build_divergence(rows, first)
+    if first is None:
+        return None
+    return _build_divergence(rows, first)
 
 
 def _build_divergence(rows: Sequence[Row], index: int) -> Divergence:
+    """Describe the divergence at a row; its radius ends where the sessions agree again."""
     row = rows[index]
     resync_row = _find_resync(rows, index + 1)
     end = len(rows) if resync_row is None else resync_row
     if row.kind not in ONE_SIDED:
         return Divergence(index, row.a, row.b, _find_cause(row), resync_row, end - index)
+    # Several steps in a row that only one session has are one divergence, from the first of them.
     begin = index
     while begin and rows[begin - 1].kind in ONE_SIDED:
         begin -= 1

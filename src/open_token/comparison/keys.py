@@ -14,14 +14,8 @@ from open_token.comparison.actions import (
     relativize_text,
 )
 from open_token.comparison.outputs import mask_volatile, unwrap_output
-from open_token.comparison.steps import (
-    Step,
-    Transcript,
-    as_object,
-    get_content,
-    get_data,
-    get_stable_facts,
-)
+from open_token.comparison.steps import Step, Transcript, get_stable_facts
+from open_token.jsontools.objects import as_object, get_content, get_data, omit_keys
 from open_token.jsontools.walk import map_strings
 from open_token.model.document import Event
 from open_token.redaction.markers import count_markers, strip_marker_hashes
@@ -128,9 +122,7 @@ class _SemanticProjector:
                 projected["added"] = added
             return projected
         if action.known and isinstance(arguments, dict):
-            arguments = {
-                name: value for name, value in arguments.items() if name not in COMMENT_ARGUMENTS
-            }
+            arguments = omit_keys(arguments, *COMMENT_ARGUMENTS)
             if action.argument:
                 arguments[action.argument] = action.target
         return {"tool": step.tool, "arguments": self._relativize(arguments)}
@@ -181,12 +173,14 @@ class _ExactProjector:
         return called, result
 
     def _project_event(self, event: Event) -> dict[str, Any]:
-        projected = {name: value for name, value in event.items() if name not in _VOLATILE_FIELDS}
+        """Return an event without what differs in every run: ids, times, counts of tokens."""
+        projected: dict[str, Any] = omit_keys(event, *_VOLATILE_FIELDS)
         if event.get("type") == "tool_use":
-            data = get_data(event)
-            data = {name: value for name, value in data.items() if name != "native_call_id"}
-            projected["content"] = {**as_object(event.get("content")), "data": data}
-        projected["actor"] = self._actors.get(str(event.get("actor_id")), "")
+            content = dict(as_object(event.get("content")))
+            content["data"] = omit_keys(get_data(event), "native_call_id")
+            projected["content"] = content
+        actor_id = str(event.get("actor_id"))
+        projected["actor"] = self._actors.get(actor_id, "")
         return projected
 
     def _project_links(self, event: Event) -> dict[str, str]:
@@ -207,15 +201,20 @@ class _ExactProjector:
 def _prune(value: Any, ignored: Sequence[Pointer]) -> Any:
     """Return a value without what the pointers refer to; in a list it becomes null."""
     if isinstance(value, list):
-        items = _prune({str(index): item for index, item in enumerate(value)}, ignored)
-        return [items.get(str(index)) for index in range(len(value))]
+        # Null instead of nothing: the items after it must keep their numbers.
+        by_index = {str(index): item for index, item in enumerate(value)}
+        pruned_items = _prune(by_index, ignored)
+        return [pruned_items.get(index) for index in by_index]
     if not isinstance(value, dict):
         return value
     pruned: dict[Any, Any] = {}
     for name, item in value.items():
         tails = [pointer[1:] for pointer in ignored if pointer and pointer[0] in (name, "*")]
-        if () not in tails:
-            pruned[name] = _prune(item, tails) if tails else item
+        if () in tails:
+            continue
+        if tails:
+            item = _prune(item, tails)
+        pruned[name] = item
     return pruned
 
 

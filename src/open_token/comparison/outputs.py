@@ -76,7 +76,9 @@ def _unwrap_gemini(text: str) -> str:
 def mask_volatile(text: str) -> str:
     """Return text with values that differ on every run masked."""
     text = _VOLATILE.sub("~", text)
-    return _UUID.sub("~", text) if text.count("-") >= 4 else text
+    if text.count("-") >= 4:
+        return _UUID.sub("~", text)
+    return text
 
 
 def _join_texts(blocks: list[Any]) -> Any:

@@ -9,6 +9,7 @@ from open_token.comparison.actions import extract_changed_lines
 from open_token.comparison.divergence import EQUAL, ONE_SIDED, ORDER, Divergence, Row
 from open_token.comparison.keys import Projector, hash_value
 from open_token.comparison.steps import Step, Transcript
+from open_token.jsontools.objects import escape_pointer
 
 SCHEMA = "open-token/diff/1"
 _ABSENT: Any = object()
@@ -108,7 +109,9 @@ class Difference:
     @property
     def ratio(self) -> float:
         """The share of rows that differ."""
-        return round(self.differing / len(self.rows), 4) if self.rows else 0.0
+        if self.rows:
+            return round(self.differing / len(self.rows), 4)
+        return 0.0
 
     def changes(self, row: Row) -> list[ValueChange]:
         """Return the values that differ in a row that both sessions have."""
@@ -143,6 +146,7 @@ class Difference:
             "equal": self.equal,
             "counts": self.counts,
             "first": _encode_row(first) if first else None,
+            # "parting" is part of the published schema; the word today is divergence.
             "parting": self._encode_divergence(divergence) if divergence else None,
             "resync": _encode_row(resync) if resync else None,
             "divergence_ratio": self.ratio,
@@ -188,7 +192,10 @@ def _encode_step(step: Step | None) -> dict[str, Any] | None:
 
 def _build_side(transcript: Transcript, name: str) -> Side:
     calls = [step for step in transcript.steps if step.kind == "call"]
-    files = dict.fromkeys(path for step in calls for path in step.action.files)
+    # A dictionary keeps the order in which the files were first changed.
+    files: dict[str, None] = {}
+    for call in calls:
+        files.update(dict.fromkeys(call.action.files))
     title = transcript.conversation.get("title")
     conversation_id = transcript.conversation.get("id")
     return Side(
@@ -233,10 +240,12 @@ def _hash_edits(transcript: Transcript) -> dict[str, list[str]]:
 def _diff_values(path: str, old: Any, new: Any, depth: int) -> list[ValueChange]:
     """Compare objects key by key, anything else as one value."""
     if not isinstance(old, dict) or not isinstance(new, dict) or depth > _MAX_DEPTH:
-        return [] if _is_same_value(old, new) else [ValueChange(path or "/", old, new)]
+        if _is_same_value(old, new):
+            return []
+        return [ValueChange(path or "/", old, new)]
     changes: list[ValueChange] = []
     for name in dict.fromkeys((*old, *new)):
-        escaped = str(name).replace("~", "~0").replace("/", "~1")
+        escaped = escape_pointer(str(name))
         changes += _diff_values(
             f"{path}/{escaped}", old.get(name, _ABSENT), new.get(name, _ABSENT), depth + 1
         )
@@ -276,7 +285,9 @@ def _describe_start(difference: Difference, divergence: Divergence) -> str:
 def _describe_same(difference: Difference) -> str:
     reordered = difference.counts.get(ORDER, 0)
     count = _count_steps(difference.equal + reordered)
-    except_order = ", and except for the order of parallel calls" if reordered else ""
+    except_order = ""
+    if reordered:
+        except_order = ", and except for the order of parallel calls"
     return f"Same: {count}, equal except for ids, times and counts{except_order}."
 
 
@@ -331,4 +342,6 @@ def _describe_end(difference: Difference, divergence: Divergence) -> str:
 
 
 def _count_steps(count: int) -> str:
-    return f"{count:,} step" if count == 1 else f"{count:,} steps"
+    if count == 1:
+        return f"{count:,} step"
+    return f"{count:,} steps"

@@ -7,11 +7,10 @@ search.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 Pair = tuple[int, int]
 Keys = Sequence[Hashable]
-Gap = tuple[int, int, int, int]
-"""Start and end in the first sequence, start and end in the second."""
 
 _MAX_DEPTH = 12
 """Nesting of gaps; a hostile sequence could have as many as it has keys."""
@@ -19,98 +18,147 @@ _MAX_EDITS = 48
 """Edits of one search, whose cost is their square."""
 
 
+class Gap(NamedTuple):
+    """A part of the first sequence and the part of the second that it is compared with."""
+
+    start_a: int
+    end_a: int
+    start_b: int
+    end_b: int
+
+    @property
+    def range_a(self) -> range:
+        """The positions in the first sequence."""
+        return range(self.start_a, self.end_a)
+
+    @property
+    def range_b(self) -> range:
+        """The positions in the second sequence."""
+        return range(self.start_b, self.end_b)
+
+
 def match_sequences(a: Keys, b: Keys) -> list[Pair]:
     """Return the positions of equal keys, increasing in both sequences."""
     pairs: list[Pair] = []
-    gaps: list[tuple[Gap, int]] = [((0, len(a), 0, len(b)), 0)]
+    gaps = [(Gap(0, len(a), 0, len(b)), 0)]
     while gaps:
         gap, depth = gaps.pop()
-        left, right, gap = _trim_equal_ends(a, b, gap)
-        pairs += left
-        pairs += right
-        if gap[0] == gap[1] or gap[2] == gap[3]:
+        equal_ends, gap = _trim_equal_ends(a, b, gap)
+        pairs += equal_ends
+        if not gap.range_a or not gap.range_b:
             continue
-        anchors = _find_anchors(a, b, gap) if depth < _MAX_DEPTH else []
-        if anchors:
-            pairs += anchors
-            gaps += [(between, depth + 1) for between in find_gaps(anchors, gap)]
-        else:
+        anchors: list[Pair] = []
+        if depth < _MAX_DEPTH:
+            anchors = _find_anchors(a, b, gap)
+        if not anchors:
             pairs += _match_repeated(a, b, gap)
+            continue
+        pairs += anchors
+        for inner in find_gaps(anchors, gap):
+            gaps.append((inner, depth + 1))
     pairs.sort()
     return pairs
 
 
 def find_gaps(pairs: Sequence[Pair], gap: Gap) -> list[Gap]:
-    """Return the non-empty gaps between increasing pairs."""
+    """Return the non-empty gaps before, between and after increasing pairs of a gap."""
     gaps: list[Gap] = []
-    start_a, end_a, start_b, end_b = gap
-    for index_a, index_b in [*pairs, (end_a, end_b)]:
+    start_a = gap.start_a
+    start_b = gap.start_b
+    for index_a, index_b in [*pairs, (gap.end_a, gap.end_b)]:
         if index_a > start_a or index_b > start_b:
-            gaps.append((start_a, index_a, start_b, index_b))
+            gaps.append(Gap(start_a, index_a, start_b, index_b))
         start_a = index_a + 1
         start_b = index_b + 1
     return gaps
 
 
-def _trim_equal_ends(a: Keys, b: Keys, gap: Gap) -> tuple[list[Pair], list[Pair], Gap]:
+def _trim_equal_ends(a: Keys, b: Keys, gap: Gap) -> tuple[list[Pair], Gap]:
     """Return the equal pairs at both ends, and the gap that is left."""
     start_a, end_a, start_b, end_b = gap
-    left: list[Pair] = []
+    pairs: list[Pair] = []
     while start_a < end_a and start_b < end_b and a[start_a] == b[start_b]:
-        left.append((start_a, start_b))
+        pairs.append((start_a, start_b))
         start_a += 1
         start_b += 1
-    right: list[Pair] = []
     while start_a < end_a and start_b < end_b and a[end_a - 1] == b[end_b - 1]:
         end_a -= 1
         end_b -= 1
-        right.append((end_a, end_b))
-    return left, right, (start_a, end_a, start_b, end_b)
+        pairs.append((end_a, end_b))
+    return pairs, Gap(start_a, end_a, start_b, end_b)
 
 
 def _find_anchors(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
     """Return keys that are unique on both sides, the longest increasing run of them."""
-    counts_a = Counter(a[gap[0] : gap[1]])
-    counts_b = Counter(b[gap[2] : gap[3]])
-    positions = {b[j]: j for j in range(gap[2], gap[3]) if counts_b[b[j]] == 1}
-    candidates = [
-        (i, positions[a[i]])
-        for i in range(gap[0], gap[1])
-        if a[i] in positions and counts_a[a[i]] == 1
-    ]
-    # Patience sorting: each pile ends with its smallest position in b.
+    positions_b = _find_unique_keys(b, gap.range_b)
+    candidates: list[Pair] = []
+    for key, index_a in _find_unique_keys(a, gap.range_a).items():
+        index_b = positions_b.get(key)
+        if index_b is not None:
+            candidates.append((index_a, index_b))
+    return _find_longest_increasing(candidates)
+
+
+def _find_unique_keys(keys: Keys, positions: range) -> dict[Hashable, int]:
+    """Return the keys that occur once at these positions, in order, with their position."""
+    counts = Counter(keys[positions.start : positions.stop])
+    unique: dict[Hashable, int] = {}
+    for position in positions:
+        key = keys[position]
+        if counts[key] == 1:
+            unique[key] = position
+    return unique
+
+
+def _find_longest_increasing(candidates: list[Pair]) -> list[Pair]:
+    """Return the most pairs whose second positions increase, by patience sorting.
+
+    The first positions increase already. Each pile ends with its smallest second position.
+    """
     tops: list[int] = []
     last_on_pile: list[int] = []
     predecessors: list[int] = []
-    for index, (_, j) in enumerate(candidates):
-        pile = bisect_left(tops, j)
-        tops[pile : pile + 1] = [j]
-        last_on_pile[pile : pile + 1] = [index]
-        predecessors.append(last_on_pile[pile - 1] if pile else -1)
-    anchors: list[Pair] = []
-    index = last_on_pile[-1] if last_on_pile else -1
+    for index, (_, position) in enumerate(candidates):
+        pile = bisect_left(tops, position)
+        if pile == len(tops):
+            tops.append(position)
+            last_on_pile.append(index)
+        else:
+            tops[pile] = position
+            last_on_pile[pile] = index
+        predecessor = -1
+        if pile > 0:
+            predecessor = last_on_pile[pile - 1]
+        predecessors.append(predecessor)
+
+    if not last_on_pile:
+        return []
+    increasing: list[Pair] = []
+    index = last_on_pile[-1]
     while index >= 0:
-        anchors.append(candidates[index])
+        increasing.append(candidates[index])
         index = predecessors[index]
-    anchors.reverse()
-    return anchors
+    increasing.reverse()
+    return increasing
 
 
 def _match_repeated(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
     """Match a gap in which every common key repeats; keys of only one side are skipped."""
-    keys_a = set(a[gap[0] : gap[1]])
-    keys_b = set(b[gap[2] : gap[3]])
-    common_a = [i for i in range(gap[0], gap[1]) if a[i] in keys_b]
-    common_b = [j for j in range(gap[2], gap[3]) if b[j] in keys_a]
-    sequence_a = [a[i] for i in common_a]
-    sequence_b = [b[j] for j in common_b]
+    # Keys of one side only would use up the edits of every search without ever matching.
+    keys_a = set(a[gap.start_a : gap.end_a])
+    keys_b = set(b[gap.start_b : gap.end_b])
+    positions_a = [position for position in gap.range_a if a[position] in keys_b]
+    positions_b = [position for position in gap.range_b if b[position] in keys_a]
+    common_a = [a[position] for position in positions_a]
+    common_b = [b[position] for position in positions_b]
     pairs: list[Pair] = []
     x = 0
     y = 0
-    while x < len(sequence_a) and y < len(sequence_b):
-        matched, x, y = _search_edits(sequence_a, sequence_b, x, y)
-        pairs += matched
-    return [(common_a[i], common_b[j]) for i, j in pairs]
+    while x < len(common_a) and y < len(common_b):
+        matched, x, y = _search_edits(common_a, common_b, x, y)
+        for index_a, index_b in matched:
+            pairs.append((positions_a[index_a], positions_b[index_b]))
+    return pairs
 
 
 def _search_edits(a: Keys, b: Keys, x0: int, y0: int) -> tuple[list[Pair], int, int]:
@@ -125,23 +173,37 @@ def _search_edits(a: Keys, b: Keys, x0: int, y0: int) -> tuple[list[Pair], int, 
     for edits in range(_MAX_EDITS + 1):
         trace.append(dict(ends))
         for k in range(-edits, edits + 1, 2):
-            x = ends[k + 1] if _comes_from_above(ends, k, edits) else ends[k - 1] + 1
+            if _comes_from_above(ends, k, edits):
+                x = ends[k + 1]
+            else:
+                x = ends[k - 1] + 1
             y = x - k - shift
             while x < len(a) and y < len(b) and a[x] == b[y]:
                 x += 1
                 y += 1
             ends[k] = x
             if x >= len(a) and y >= len(b):
-                return _trace_back(trace, k, x, shift, x0), len(a), len(b)
-    # Continue from the diagonal that got furthest; the middle one where several did.
+                pairs = _trace_back(trace, k, x, shift, x0)
+                return pairs, len(a), len(b)
+    # Too many edits: settle for the path that got furthest. The caller goes on from its end, which
+    # is less than optimal, but linear.
+    k = _find_furthest_diagonal(ends, len(a), len(b), shift)
+    x = ends[k]
+    pairs = _trace_back(trace, k, x, shift, x0)
+    return pairs, x, x - k - shift
+
+
+def _find_furthest_diagonal(ends: dict[int, int], size_a: int, size_b: int, shift: int) -> int:
+    """Return the diagonal on which a search got furthest; the middle one where several did."""
     candidates: list[tuple[int, int, int]] = []
     for k, x in ends.items():
+        y = x - k - shift
+        # A round computes every other diagonal; the others still hold the round before.
         is_last_round = (k + _MAX_EDITS) % 2 == 0
-        if is_last_round and x <= len(a) and x - k - shift <= len(b):
-            candidates.append((2 * x - k, -abs(k), k))
-    k = max(candidates)[2]
-    x = ends[k]
-    return _trace_back(trace, k, x, shift, x0), x, x - k - shift
+        if is_last_round and x <= size_a and y <= size_b:
+            progress = 2 * x - k
+            candidates.append((progress, -abs(k), k))
+    return max(candidates)[2]
 
 
 def _comes_from_above(ends: dict[int, int], k: int, edits: int) -> bool:

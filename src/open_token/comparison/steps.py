@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.comparison.actions import Action, parse_action
+from open_token.jsontools.objects import as_object, get_data, omit_keys
 from open_token.jsontools.timestamps import to_epoch_ms
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Conversation, Event, Participant, Record
@@ -93,9 +94,11 @@ class Transcript(msgspec.Struct):
 
     def mentions(self, directory: str) -> bool:
         """Return whether an argument of a call mentions a directory."""
-        return any(
-            directory in text for step in self.steps for text in iter_strings(step.arguments)
-        )
+        for step in self.steps:
+            for text in iter_strings(step.arguments):
+                if directory in text:
+                    return True
+        return False
 
 
 class TranscriptBuilder:
@@ -192,7 +195,7 @@ class TranscriptBuilder:
             parent_id = as_object(event.get("links")).get("parent_id")
             step = self._steps_by_result.get(str(parent_id))
             if step is not None:
-                facts = {name: value for name, value in data.items() if name != "kind"}
+                facts = omit_keys(data, "kind")
                 step.facts = {**step.facts, **facts}
                 return
         cwd = data.get("cwd")
@@ -245,26 +248,9 @@ def build_transcript(document: Mapping[str, Any], level: str) -> Transcript:
     return builder.build(conversation, participants if isinstance(participants, list) else [])
 
 
-def get_content(event: Event) -> Any:
-    """Return the text of an event, or its data."""
-    content = as_object(event.get("content"))
-    text = content.get("text")
-    return text if isinstance(text, str) else content.get("data")
-
-
 def get_stable_facts(step: Step) -> dict[str, Any]:
     """Return the facts about a result without durations."""
-    return {name: value for name, value in step.facts.items() if name not in _DURATIONS}
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    """Return a value where it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def get_data(event: Event) -> dict[str, Any]:
-    """Return `content.data` of an event where it is an object, else an empty one."""
-    return as_object(as_object(event.get("content")).get("data"))
+    return omit_keys(step.facts, *_DURATIONS)
 
 
 def _truncate_to_ms(ts: str | None) -> str | None:

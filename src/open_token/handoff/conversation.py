@@ -1,6 +1,7 @@
 """A conversation reduced to what another agent can continue: prompts, answers and tool calls."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from open_token.jsontools.objects import as_object, get_data, get_links
 from open_token.jsontools.timestamps import from_epoch, to_epoch_ms
 from open_token.model.document import Content, Conversation, Event, Export
 from open_token.model.titles import choose_title
@@ -25,6 +27,7 @@ _NO_RESULT = "[no result: the record does not tell how this call ended]"
 _MISSING_START = "[the messages before this are not in the record]"
 _SUMMARY_PREFIX = "[summary of the conversation before this:]"
 _MAX_TOOL_NAME = 64
+_REFUSED_IN_TOOL_NAME = re.compile(r"[^A-Za-z0-9_-]")
 # Used if a conversation has no timestamp, since the same conversation must give the same session.
 _DEFAULT_MS = 946_684_800_000
 NOTE_PREFIX = "[The conversation above was handed over by open-token: "
@@ -145,7 +148,7 @@ def _select_main_thread(events: list[Event], omitted: Counter[str]) -> list[Even
     spans: set[str] = set()
     selected: list[Event] = []
     for event in events:
-        span = str(_get_links(event).get("span_id") or "")
+        span = str(get_links(event).get("span_id") or "")
         if event.get("type") == "span_start" and span:
             spans.add(span)
             omitted[_label_span(event)] += 1
@@ -161,7 +164,9 @@ def _label_span(event: Event) -> str:
     label = _SPAN_LABELS.get(_get_kind(event))
     if label:
         return label
-    return "branches" if "branch" in _get_data(event) else "subagents"
+    if "branch" in get_data(event):
+        return "branches"
+    return "subagents"
 
 
 def _select_after_compaction(events: list[Event], omitted: Counter[str]) -> list[Event]:
@@ -178,7 +183,7 @@ def _select_after_compaction(events: list[Event], omitted: Counter[str]) -> list
         event = events[position]
         if event.get("type") != "annotation" or _get_kind(event) not in _COMPACTION_KINDS:
             continue
-        parent = positions.get(str(_get_links(event).get("parent_id") or ""))
+        parent = positions.get(str(get_links(event).get("parent_id") or ""))
         is_last = position > last_message
         selected = _select_from_summary(events, position, parent, is_last=is_last)
         if selected is None:
@@ -215,7 +220,7 @@ def _select_from_summary(
 
 def _find_summary(annotation: Event) -> str | None:
     for key in _SUMMARY_KEYS:
-        text = _get_data(annotation).get(key)
+        text = get_data(annotation).get(key)
         if isinstance(text, str) and text.strip():
             return text
     return None
@@ -226,7 +231,7 @@ def _count_dropped_events(events: list[Event], omitted: Counter[str]) -> None:
     for event in events:
         if event.get("type") != "annotation" or _get_kind(event) != "dropped":
             continue
-        count = _get_data(event).get("events")
+        count = get_data(event).get("events")
         if type(count) is int and count > 0:
             omitted["events dropped to fit"] += count
 
@@ -245,7 +250,9 @@ class _TurnBuilder:
 
     def add(self, event: Event) -> None:
         """Add the next event."""
-        self.ms = max(self.ms, to_epoch_ms(_truncate_to_ms(event.get("ts"))) or 0)
+        # Times never go back, even where those of the source do.
+        time = to_epoch_ms(_truncate_to_ms(event.get("ts")))
+        self.ms = max(self.ms, time or 0)
         kind = event.get("type")
         if kind == "message":
             self._add_message(event)
@@ -286,7 +293,7 @@ class _TurnBuilder:
         return last
 
     def _add_call(self, event: Event) -> None:
-        data = _get_data(event)
+        data = get_data(event)
         arguments = data.get("arguments")
         if arguments is None:
             arguments = {}
@@ -297,22 +304,25 @@ class _TurnBuilder:
         call = Call(f"call_{self._call_count:06d}", name, arguments, self.ms)
         answer = self._open_answer(event, is_message=False)
         answer.calls.append(call)
-        self._calls[str(_get_links(event).get("call_id") or call.id)] = call, answer
+        self._calls[str(get_links(event).get("call_id") or call.id)] = call, answer
 
     def _add_result(self, event: Event) -> None:
-        call, answer = self._calls.get(str(_get_links(event).get("call_id")), (None, None))
+        call, answer = self._calls.get(str(get_links(event).get("call_id")), (None, None))
         if call is None or answer is None or call.has_result:
             self._omitted["results without a call"] += 1
             return
         call.has_result = True
         answer.has_results = True
-        if _get_data(event).get("missing_result") is not True:
+        if get_data(event).get("missing_result") is not True:
             call.output = self._render_text(event)
         self._calls_by_result[str(event.get("id"))] = call
 
     def _add_result_facts(self, event: Event) -> None:
-        call = self._calls_by_result.get(str(_get_links(event).get("parent_id") or ""))
-        if call is not None and _get_data(event).get("is_error") is True:
+        result_id = str(get_links(event).get("parent_id") or "")
+        call = self._calls_by_result.get(result_id)
+        if call is None:
+            return
+        if get_data(event).get("is_error") is True:
             call.failed = True
 
     def _render_text(self, event: Event) -> str:
@@ -341,37 +351,17 @@ class _TurnBuilder:
         return msgspec.json.encode(block).decode()
 
 
-# Exports come from anywhere and are not validated here: a value that should be an object and is
-# not counts as an empty one.
-
-
-def _get_links(event: Event) -> dict[str, Any]:
-    return _to_object(event.get("links"))
-
-
 def _get_content(event: Event) -> dict[str, Any]:
-    return _to_object(event.get("content"))
-
-
-def _get_data(event: Event) -> dict[str, Any]:
-    return _to_object(_get_content(event).get("data"))
+    return as_object(event.get("content"))
 
 
 def _get_kind(event: Event) -> str:
-    return str(_get_data(event).get("kind") or "")
-
-
-def _to_object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return str(get_data(event).get("kind") or "")
 
 
 def _sanitize_tool_name(name: str) -> str:
     """Return a tool name that every provider accepts."""
-    characters = [
-        character if character.isascii() and (character.isalnum() or character in "_-") else "_"
-        for character in name
-    ]
-    return "".join(characters)[:_MAX_TOOL_NAME]
+    return _REFUSED_IN_TOOL_NAME.sub("_", name)[:_MAX_TOOL_NAME]
 
 
 def _truncate_to_ms(ts: Any) -> Any:
@@ -409,8 +399,10 @@ def _render_note(conversation: Conversation, document: Export) -> str:
 
 def derive_uuid(conversation: HandoffConversation, *parts: object) -> str:
     """Return a UUID of version 4 that is the same for the same conversation and parts."""
+    # Derived, not random: the same handoff writes the same bytes.
     name = "\0".join(map(str, (conversation.seed, *parts)))
-    return str(UUID(bytes=hashlib.sha256(name.encode()).digest()[:16], version=4))
+    digest = hashlib.sha256(name.encode()).digest()
+    return str(UUID(bytes=digest[:16], version=4))
 
 
 def format_timestamp(ms: int) -> str:

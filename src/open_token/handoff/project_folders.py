@@ -24,7 +24,9 @@ def _compute_hash(text: str) -> int:
     for position in range(0, len(units), 2):
         unit = int.from_bytes(units[position : position + 2], "little")
         value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+    if value >= 1 << 31:
+        return value - (1 << 32)
+    return value
 
 
 def _to_base36(number: int) -> str:

@@ -107,7 +107,8 @@ def expand_event(event: Event, limit: ExpansionLimit | None = None) -> Event:
         return event
     plain = expand_data(data, limit)
     if plain is None:
-        plain = {key: data[key] for key in _VISIBLE_KEYS if key in data} | {"damaged": True}
+        plain = _select_visible(data)
+        plain["damaged"] = True
     return _with_data(event, plain)
 
 
@@ -133,10 +134,13 @@ def is_compressed(data: Any) -> bool:
 
 def compress_data(data: dict[str, Any]) -> dict[str, Any]:
     """Return the plain data of a native annotation in compressed form."""
-    visible = {key: data[key] for key in _VISIBLE_KEYS if key in data}
     hidden = {key: value for key, value in data.items() if key not in _VISIBLE_KEYS}
-    packed = b64encode(_compress(msgspec.json.encode(hidden))).decode()
-    return {**visible, "compression": "gzip", "encoding": "base64", "base64": packed}
+    packed = _compress(msgspec.json.encode(hidden))
+    compressed = _select_visible(data)
+    compressed["compression"] = "gzip"
+    compressed["encoding"] = "base64"
+    compressed["base64"] = b64encode(packed).decode()
+    return compressed
 
 
 def expand_data(data: dict[str, Any], limit: ExpansionLimit | None = None) -> dict[str, Any] | None:
@@ -150,22 +154,32 @@ def expand_data(data: dict[str, Any], limit: ExpansionLimit | None = None) -> di
         return None
     if not isinstance(hidden, dict) or "record" not in hidden:
         return None
-    return {**{key: data[key] for key in _VISIBLE_KEYS if key in data}, **hidden}
+    return {**_select_visible(data), **hidden}
+
+
+def _select_visible(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what of an annotation is never compressed: it says what the rest is."""
+    return {key: data[key] for key in _VISIBLE_KEYS if key in data}
 
 
 def _compress(plain: bytes) -> bytes:
+    """Return a gzip stream: the header, raw deflate data, checksum and size modulo 2**32."""
+    # Negative window bits: raw deflate data, since the header is ours.
     deflater = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    body = deflater.compress(plain) + deflater.flush()
-    checksum = struct.pack("<II", zlib.crc32(plain), len(plain) & 0xFFFFFFFF)
-    return _GZIP_HEADER + body + checksum
+    body = deflater.compress(plain)
+    body += deflater.flush()
+    trailer = struct.pack("<II", zlib.crc32(plain), len(plain) & 0xFFFFFFFF)
+    return _GZIP_HEADER + body + trailer
 
 
 def _decompress(packed: bytes, limit: ExpansionLimit | None) -> bytes:
     if limit is None:
         limit = ExpansionLimit.for_size(len(packed))
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    # One byte more than allowed shows that a stream is too large without expanding all of it.
     plain = inflater.decompress(packed, limit.left + 1)
     limit.take(len(plain))
+    # A second stream or bytes after the first would be content that no pass sees.
     if not inflater.eof or inflater.unused_data:
         raise ValueError("not one whole gzip stream")
     return plain

@@ -7,7 +7,7 @@ from typing import Any
 
 from open_token.jsontools.walk import estimate_memory
 from open_token.model.document import Event, Record
-from open_token.native.encoding import encode_value
+from open_token.native.encoding import NOTHING, Withheld, encode_value
 from open_token.native.references import BinaryDataIndex, FindReference
 from open_token.native.units import SourceUnit, iter_owned_units
 from open_token.registry import Reader
@@ -31,16 +31,17 @@ class _ChainedEvents:
 
 
 def embed_source(
-    record: Record, source: Source, reader: Reader, *, conceal: bool = False
+    record: Record, source: Source, reader: Reader, *, withheld: Withheld = NOTHING
 ) -> Record:
     """Return the record with the values of its source in annotations after its events.
 
-    `reader` is that of the source. With `conceal`, hidden reasoning is left out.
+    `reader` is that of the source. `withheld` says what is left out.
     """
+    # After the events, not next to them: ids are then the same with and without native=full.
     actor, participants = _find_runtime_actor(record)
     spool = Spool()
     number = record.next_event_number
-    for data, size in _merge_small(_iter_batches(record, source, reader, conceal)):
+    for data, size in _merge_small(_iter_batches(record, source, reader, withheld)):
         event: Event = {
             "id": f"evt_{number:06d}",
             "seq": 0,
@@ -65,11 +66,12 @@ def _find_runtime_actor(record: Record) -> tuple[str, list[Any]]:
         if participant.get("kind") == "system" and participant.get("name") == "runtime":
             return participant["actor_id"], record.participants
     actor = f"act_{len(record.participants) + 1:03d}"
-    return actor, [*record.participants, {"actor_id": actor, "kind": "system", "name": "runtime"}]
+    runtime = {"actor_id": actor, "kind": "system", "name": "runtime"}
+    return actor, [*record.participants, runtime]
 
 
 def _iter_batches(
-    record: Record, source: Source, reader: Reader, conceal: bool
+    record: Record, source: Source, reader: Reader, withheld: Withheld
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield batches of units with their size; the first one of each file has the facts about it."""
     find = BinaryDataIndex(record.events).find
@@ -82,7 +84,7 @@ def _iter_batches(
             facts["name"] = PurePath(source.name).name
         facts_size = estimate_memory(facts)
         is_first = True
-        for batch, size in _group_units(units, find, conceal):
+        for batch, size in _group_units(units, find, withheld):
             data = _build_batch(base, batch)
             if is_first:
                 data["about"] = facts
@@ -90,11 +92,12 @@ def _iter_batches(
             is_first = False
             yield data, size
         if is_first:
+            # A file without units must still be there after restore.
             yield {**base, "record": 0, "value": facts}, facts_size
 
 
 def _group_units(
-    units: Iterator[SourceUnit], find: FindReference, conceal: bool
+    units: Iterator[SourceUnit], find: FindReference, withheld: Withheld
 ) -> Iterator[tuple[list[SourceUnit], int]]:
     """Encode the units, and yield groups of consecutive ones with their size."""
     group: list[SourceUnit] = []
@@ -104,7 +107,7 @@ def _group_units(
             yield group, size
             group = []
             size = 0
-        encoded = replace(unit, value=encode_value(unit.value, find, conceal=conceal))
+        encoded = replace(unit, value=encode_value(unit.value, find, withheld=withheld))
         group.append(encoded)
         size += estimate_memory(encoded.value)
     if group:
@@ -151,6 +154,12 @@ def _join_batches(group: list[dict[str, Any]]) -> dict[str, Any]:
     first = next((batch for batch in group if batch["record"]), group[0])
     others = []
     for batch in group:
-        if batch is not first:
-            others.append({k: v for k, v in batch.items() if k not in ("kind", "reader")})
-    return {**first, "then": others} if others else first
+        if batch is first:
+            continue
+        other = dict(batch)
+        del other["kind"]
+        del other["reader"]
+        others.append(other)
+    if not others:
+        return first
+    return {**first, "then": others}

@@ -1,17 +1,30 @@
 """Source values as JSON that every implementation reads alike, and back.
 
 Values that plain JSON cannot hold are wrapped in an object with a single key that starts with `$`:
-`$int`, `$float` and `$bytes` hold scalars, `$deep` holds JSON text of deeply nested data, `$ref` names
-a string in an event, `$raw` escapes an object of the source that looks like a wrapper, and `$withheld`
-replaces hidden reasoning.
+`$int`, `$float` and `$bytes` hold scalars, `$line` holds a line of JSON lines as it is in the file,
+`$deep` holds JSON text of deeply nested data, `$ref` names a string in an event, `$raw` escapes an
+object of the source that looks like a wrapper, and `$withheld` replaces hidden reasoning
+and compressed bytes that redaction cannot look into.
 """
 
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 
 from open_token.jsontools.nesting import decode_deep, encode_deep
 from open_token.native.references import FindReference, ResolveReference, UnresolvedValue
+from open_token.sources.decompress import find_compression
+from open_token.sources.source import IrregularLine
 
+
+class Withheld(NamedTuple):
+    """What is left out of native data."""
+
+    reasoning: bool = False
+    compressed: bool = False
+    """Bytes that redaction cannot look into."""
+
+
+NOTHING = Withheld()
 _MAX_INTEGER = 2**53 - 1
 # Wrappers must not make a value deeper than an event may be.
 _MAX_DEPTH = 64
@@ -34,9 +47,13 @@ def _find_none(text: str) -> None:
 
 
 def encode_value(
-    value: Any, find: FindReference = _find_none, *, conceal: bool = False, depth: int = 0
+    value: Any,
+    find: FindReference = _find_none,
+    *,
+    withheld: Withheld = NOTHING,
+    depth: int = 0,
 ) -> Any:
-    """Return a source value as portable JSON; with `conceal`, hidden reasoning is left out.
+    """Return a source value as portable JSON; `withheld` says what is left out.
 
     Strings for which `find` returns a reference are replaced by it. Parts that need no encoding are
     not copied.
@@ -46,39 +63,63 @@ def encode_value(
         reference = find(value)
         return value if reference is None else {"$ref": reference}
     if kind is dict:
-        return _encode_object(value, find, conceal, depth)
+        return _encode_object(value, find, withheld, depth)
     if kind is list:
-        return _encode_list(value, find, conceal, depth)
+        return _encode_list(value, find, withheld, depth)
     if kind is int and not -_MAX_INTEGER <= value <= _MAX_INTEGER:
         return {"$int": str(value)}
     if kind is float and value - value != 0:  # infinite or not a number
         return {"$float": repr(value)}
     if kind is bytes:
+        if withheld.compressed and find_compression(value) == "zstd":
+            # Redaction cannot look into it: a secret or reasoning in there would stay.
+            return {"$withheld": "compressed"}
         return {"$bytes": base64.b64encode(value).decode()}
+    if kind is IrregularLine:
+        return _encode_line(value.raw, withheld)
     return value
 
 
-def _encode_list(value: list[Any], find: FindReference, conceal: bool, depth: int) -> Any:
+def _encode_line(raw: bytes, withheld: Withheld) -> Any:
+    """Return a line that is torn or repaired: as text, so that it is redacted as text."""
+    if withheld.reasoning:
+        # Nothing tells which part of half a record is reasoning.
+        return {"$withheld": "reasoning"}
+    try:
+        return {"$line": raw.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"$bytes": base64.b64encode(raw).decode()}
+
+
+def _encode_list(value: list[Any], find: FindReference, withheld: Withheld, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return {"$deep": encode_deep(value)}
-    items = [encode_value(item, find, conceal=conceal, depth=depth + 1) for item in value]
-    is_unchanged = all(new is old for new, old in zip(items, value, strict=True))
-    return value if is_unchanged else items
+    items = []
+    has_changed = False
+    for item in value:
+        encoded = encode_value(item, find, withheld=withheld, depth=depth + 1)
+        if encoded is not item:
+            has_changed = True
+        items.append(encoded)
+    return items if has_changed else value
 
 
-def _encode_object(value: dict[str, Any], find: FindReference, conceal: bool, depth: int) -> Any:
+def _encode_object(
+    value: dict[str, Any], find: FindReference, withheld: Withheld, depth: int
+) -> Any:
     if depth > _MAX_DEPTH:
         return {"$deep": encode_deep(value)}
     if is_wrapper(value):
         ((key, inner),) = value.items()
-        return {"$raw": [key, encode_value(inner, find, conceal=conceal, depth=depth + 3)]}
+        # What was one level below the object is three below the wrapper: object, list, value.
+        return {"$raw": [key, encode_value(inner, find, withheld=withheld, depth=depth + 3)]}
     changed = None
     for key, item in value.items():
         new: Any
-        if conceal and key in _REASONING_KEYS and item:
+        if withheld.reasoning and key in _REASONING_KEYS and item:
             new = {"$withheld": "reasoning"}
         else:
-            new = encode_value(item, find, conceal=conceal, depth=depth + 1)
+            new = encode_value(item, find, withheld=withheld, depth=depth + 1)
         if new is not item:
             if changed is None:
                 changed = dict(value)
@@ -119,6 +160,8 @@ def _decode_wrapper(name: str, encoded: Any, resolve: ResolveReference) -> Any:
             return float(encoded)
         case "$bytes", str():
             return base64.b64decode(encoded)
+        case "$line", str():
+            return encoded.encode()
         case "$deep", str():
             return decode_deep(encoded)
     raise UnresolvedValue(name)

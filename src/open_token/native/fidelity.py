@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from open_token.jsontools.timestamps import to_utc
-from open_token.model.document import Event, Note, Record
+from open_token.model.document import Event, Record
+from open_token.model.omissions import Note
 from open_token.native.units import SourcePart, SourceUnit, iter_owned_units
 from open_token.redaction.markers import MARKER_START, split_at_markers
 from open_token.registry import Reader, load_reader
-from open_token.sources.source import Source
+from open_token.sources.source import IrregularLine, Source
 
 # Shorter strings are names, ids and keywords of the format, not text.
 MIN_TEXT = 40
@@ -32,7 +33,7 @@ _FIELD_NAME = re.compile(r"(?=[^0-9]*(?:[0-9][^0-9]*){0,4}$)[A-Za-z_$][A-Za-z0-9
 # One word: a hash, an id, a database key, a signature, an image. Nobody said it.
 _OPAQUE = re.compile(r"\s*(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/=_:-]+\s*")
 # Clients and models put tags around prompts and reasoning, and readers split text there.
-_TAG = re.compile(r"</?[a-z][a-z_-]*>")
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z_-]*>")
 # The beginning of a saved stream of server-sent events.
 _EVENT_STREAM = re.compile(r"(?:(?:event|id): .*\r?\n)?data: [{\[]")
 # What may precede the text of a line: a margin, and in YAML and event streams a key.
@@ -177,11 +178,19 @@ class ExportObserver:
                 line = row.strip()
                 if len(line) >= MIN_TEXT:
                     self._known.add(_compute_digest(line))
+                    self._learn_json(line)
         if MARKER_START in text:
             self._masked_texts.append(split_at_markers(text))
         if self._size < _MAX_HELD_TEXT:
             self._long_texts.append(text)
             self._size += len(text)
+
+    def _learn_json(self, line: str) -> None:
+        """Remember the strings of a JSON value that is one line of a text: a tool's output."""
+        value = _parse_json(line) if line[-1] in "}]" else None
+        if value is not None:
+            for text, _ in _iter_texts(value, ""):
+                self.learn(text)
 
     def knows(self, text: str) -> bool:
         """Return whether a string is in the export, as a whole or piece by piece between tags."""
@@ -228,10 +237,7 @@ def merge_notes(notes: list[Note]) -> list[Note]:
     for note in notes:
         key = (note.code, note.detail)
         known = merged.get(key)
-        if known is None:
-            merged[key] = note
-        else:
-            merged[key] = msgspec.structs.replace(known, count=known.count + note.count)
+        merged[key] = note if known is None else known.plus(note)
     return list(merged.values())
 
 
@@ -248,10 +254,14 @@ def measure_fidelity(
     search = _TextSearch(observer, report, side_data)
     for part, units in _iter_units(source, loaded):
         for unit in units:
+            # Blocks of a file that nobody could parse: an export has nothing to compare them with.
             if isinstance(unit.value, bytes):
                 continue
             report.records += 1
-            if part.shape == "text":
+            texts: Iterator[tuple[str, str]]
+            if isinstance(unit.value, IrregularLine):
+                texts = _iter_irregular_texts(unit.value)
+            elif part.shape == "text":
                 texts = _iter_lines(unit.value, split)
             else:
                 texts = _iter_texts(unit.value, "")
@@ -294,12 +304,19 @@ def _iter_lines(text: str, split: re.Pattern[str] | None = None) -> Iterator[tup
 
 
 def _format_place(part: SourcePart, unit: SourceUnit) -> str:
-    prefix = f"{part.file.lstrip('!')} " if part.file else ""
+    """Return where a unit is, in the words of an error message: `file.jsonl line 3`."""
     if unit.at:
+        # In a document a unit is numbered within its list; in a database within its table.
         number = unit.place + 1 if part.shape == "document" else unit.number
-        return f"{prefix}{unit.at} {number}"
-    kind = "line" if part.shape == "lines" else "record"
-    return f"{prefix}{kind} {unit.number}"
+        place = f"{unit.at} {number}"
+    elif part.shape == "lines":
+        place = f"line {unit.number}"
+    else:
+        place = f"record {unit.number}"
+    if part.file:
+        file = part.file.lstrip("!")
+        return f"{file} {place}"
+    return place
 
 
 class _TextSearch:
@@ -373,6 +390,14 @@ def _iter_texts(
             yield from _iter_texts(item, inner_path, depth + 1, inside)
     elif isinstance(value, int | float) and not isinstance(value, bool) and not -9 <= value <= 9:
         yield str(value), path
+
+
+def _iter_irregular_texts(line: IrregularLine) -> Iterator[tuple[str, str]]:
+    """Yield the texts of the records of a line; the whole line if there are none."""
+    if not line.records:
+        yield line.raw.decode("utf-8", "replace"), "line"
+    for record in line.records:
+        yield from _iter_texts(record, "")
 
 
 def _iter_string_texts(value: str, path: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -34,8 +34,12 @@ class BinaryDataIndex:
         self._references: dict[bytes, str] = {}
         for event in events:
             for pointer, text in iter_string_pointers(event["content"], "/content"):
-                if is_binary_text(text) and len(self._references) < _MAX_ENTRIES:
-                    self._references.setdefault(_compute_digest(text), f"{event['id']}#{pointer}")
+                if len(self._references) >= _MAX_ENTRIES:
+                    return
+                if is_binary_text(text):
+                    # The first event that holds a string is the one that references name.
+                    digest = _compute_digest(text)
+                    self._references.setdefault(digest, f"{event['id']}#{pointer}")
 
     def find(self, text: str) -> str | None:
         """Return the reference to a string, or None if it is not in the events."""

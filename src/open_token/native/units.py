@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from open_token.registry import Reader
-from open_token.sources.source import Source
+from open_token.sources.source import IrregularLine, Source
 
 NOBODY = "(nobody)"
 """What a reader returns for a unit that no export may keep, such as credentials in a database."""
@@ -81,7 +81,9 @@ def _build_label(source: Source, other: Source) -> str:
 
 def _build_part(name: str, source: Source, split: str | None) -> SourcePart:
     shape = source.shape
-    if shape in ("lines", "glued"):
+    if shape == "lines":
+        return SourcePart(name, shape, lambda: _iter_lines(source), source=source)
+    if shape == "glued":
         return SourcePart(name, shape, lambda: _iter_records(source), source=source)
     if shape == "document":
         return _build_document_part(name, source)
@@ -120,6 +122,10 @@ def _is_text(source: Source) -> bool:
         except UnicodeDecodeError:
             _is_utf8[source] = False
     return _is_utf8[source]
+
+
+def _iter_lines(source: Source) -> Iterator[SourceUnit]:
+    return (SourceUnit(number, value) for number, value in source.lines())
 
 
 def _iter_records(source: Source) -> Iterator[SourceUnit]:
@@ -197,15 +203,19 @@ def iter_owned_units(
         units = ownership.iter_units(part)
         if not ownership.is_later:
             yield part, units
-        elif part.shape == "zip":
+            continue
+        # Files of which a later conversation owns nothing are embedded with the first one only;
+        # otherwise every conversation of an archive would list all of its files.
+        if part.shape == "zip":
             members = [name for name in part.facts["members"] if ownership.owns_file(name)]
             yield replace(part, facts={**part.facts, "members": members}), units
-        else:
-            first = next(units, None)
-            if first is not None:
-                yield part, chain((first,), units)
-            elif not part.file:
-                yield part, units
+            continue
+        first = next(units, None)
+        if first is not None:
+            yield part, chain((first,), units)
+        elif not part.file:
+            # The source itself is always there: its facts say what restore has to write.
+            yield part, units
 
 
 class _Ownership:
@@ -260,16 +270,18 @@ class _Ownership:
     def _find_owner(self, part: SourcePart, unit: SourceUnit) -> str | None:
         owner: str | None
         if not part.file:
+            # The document around the lists belongs to no conversation, and so to the first.
             is_shell = part.shape == "document" and not unit.at
             if is_shell:
                 return None
-            owner = self._ask_reader(self._source, *_address_unit(part, unit))
+            address, value = _address_unit(part, unit)
+            owner = self._ask_reader(self._source, address, value)
             return owner
         name = part.file.removeprefix("!")
         owner = self._ask_reader(self._source, name, None)
         if owner is None and part.shape in ("list", "lines", "glued"):
-            address, _ = _address_unit(part, unit)
-            owner = self._ask_reader(self._source, f"{name}{address}", unit.value)
+            address, value = _address_unit(part, unit)
+            owner = self._ask_reader(self._source, f"{name}{address}", value)
         return owner
 
     def _is_wanted(self, owner: str | None) -> bool:
@@ -302,4 +314,7 @@ def _address_unit(part: SourcePart, unit: SourceUnit) -> tuple[str, Any]:
         return f"/{unit.at}/{unit.place}", unit.value
     # Lines and blocks of text are counted from 1, items of lists from 0.
     number = unit.number if part.shape in ("lines", "text") else unit.number - 1
-    return f"/{number}", unit.value
+    value = unit.value
+    if isinstance(value, IrregularLine):
+        value = value.records[0] if value.records else None
+    return f"/{number}", value

@@ -59,7 +59,9 @@ def fit_unchanged_export(record: Record, writer: Writer, context: Context) -> Re
     without = len(writer.tail(record, {"source": {}}, 1))
     try:
         fitted = truncate(record, _with_measure(context, writer, with_disclosure - without))
-        return fitted if is_unchanged_export(fitted, disclosure) else None
+        if is_unchanged_export(fitted, disclosure):
+            return fitted
+        return None
     except (CanonicalError, SizeLimitError):
         return None
 

@@ -81,7 +81,9 @@ def _summarize(event: Event) -> Event:
 
 def _find_first_sentence(text: str) -> str:
     match = _SENTENCE.match(text[: 4 * _MAX_SUMMARY].strip())
-    return match[1].strip() if match else text[:_MAX_SUMMARY]
+    if match:
+        return match[1].strip()
+    return text[:_MAX_SUMMARY]
 
 
 def _with_content(event: Event, content: Content) -> Event:

@@ -65,7 +65,9 @@ def _too_small(limit: int, smallest: int, alternative: str) -> SizeLimitError:
 class CutTable:
     """Every cut that can be made, as numbers: its event, its order, and the bytes that it saves.
 
-    `saved` has the bytes that all cuts of an event save together.
+    `saved` has the bytes that all cuts of an event save together. The events after each cut are
+    not stored, since they would take more memory than the spool allows; `CutEvents` makes the
+    chosen cuts again.
     """
 
     def __init__(
@@ -83,10 +85,11 @@ class CutTable:
             return measure.event(changed, position + 1)
 
         for cut in iter_cuts(event, size, measure_event):
+            saving = size - cut.size
             self._orders.append(cut.stage * _STAGE_WEIGHT - cut.length)
             self._positions.append(position)
-            self._savings.append(size - cut.size)
-            self.saved[position] += size - cut.size
+            self._savings.append(saving)
+            self.saved[position] += saving
             size = cut.size
 
     def choose(self, excess: int, kept: "bytearray | None" = None) -> dict[int, int]:
@@ -95,13 +98,16 @@ class CutTable:
         With `kept`, only events that it marks are cut.
         """
         counts: dict[int, int] = {}
-        for number in sorted(range(len(self._orders)), key=self._orders.__getitem__):
+        # The sort is stable, so the cuts of one event stay in the order in which they are made.
+        numbers = sorted(range(len(self._orders)), key=self._orders.__getitem__)
+        for number in numbers:
             if excess <= 0:
                 break
             position = self._positions[number]
-            if kept is None or kept[position]:
-                counts[position] = counts.get(position, 0) + 1
-                excess -= self._savings[number]
+            if kept is not None and not kept[position]:
+                continue
+            counts[position] = counts.get(position, 0) + 1
+            excess -= self._savings[number]
         return counts
 
 
@@ -118,7 +124,9 @@ class CutEvents:
     def __iter__(self) -> Iterator[Event]:
         for position, event in enumerate(self._events):
             count = self._counts.get(position)
-            yield self._cut(event, position + 1, count) if count else event
+            if count:
+                event = self._cut(event, position + 1, count)
+            yield event
 
     def _cut(self, event: Event, seq: int, count: int) -> Event:
         def measure_event(changed: Event) -> int:
@@ -170,15 +178,21 @@ class OldestDropper:
         counts = array("q", bytes(8 * len(self._sizes)))
         for position, size in enumerate(self._sizes):
             group = self._groups.oldest(position)
-            weights[group] += size - self._cuts.saved[position] - self._measure_seq(position + 1)
+            smallest = size - self._cuts.saved[position]
+            # Events are renumbered, so the bytes of their numbers are counted separately.
+            weights[group] += smallest - self._measure_seq(position + 1)
             counts[group] += 1
+
+        # The annotation has number 1, and the events that are left have the numbers from 2.
         left = len(self._sizes)
         rest = sum(weights) + self._measure_seqs(2, left + 2)
         for group, count in enumerate(counts):
-            if count:
-                rest -= weights[group] + self._measure_seqs(left - count + 2, left + 2)
-                left -= count
-                yield group, left, rest
+            if not count:
+                continue
+            freed_numbers = self._measure_seqs(left - count + 2, left + 2)
+            rest -= weights[group] + freed_numbers
+            left -= count
+            yield group, left, rest
 
     def _measure_seqs(self, first: int, end: int) -> int:
         return sum(self._measure_seq(seq) for seq in range(first, end))
@@ -199,12 +213,15 @@ class OldestDropper:
     def _measure_frame(self, last_group: int, count: int) -> int:
         """Return the bytes around the events that are left, including the annotation."""
         annotation = self._measure.event(self._build_annotation(last_group), 1)
-        return self._measure.frame(self._without_lost_coercions(last_group), count + 1) + annotation
+        frame = self._measure.frame(self._without_lost_coercions(last_group), count + 1)
+        return frame + annotation
 
     def _build_annotation(self, last_group: int) -> Event:
-        return build_annotation(self._number, self._actor, self._groups.build_account(last_group))
+        account = self._groups.build_account(last_group)
+        return build_annotation(self._number, self._actor, account)
 
     def _without_lost_coercions(self, last_group: int) -> Record:
+        """Return the record without coercions in events that are dropped: they name no event."""
         lost = self._groups.find_lost_targets(last_group)
         coercions = [item for item in self._record.coercions if item.get("id") not in lost]
         return replace(self._record, coercions=coercions)

@@ -1,6 +1,7 @@
 """How one event is made smaller, cut by cut: its text, then long strings and arrays in its data."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -18,6 +19,7 @@ _MAX_CUTS = 16
 
 _TEXT_STAGE, _STRING_STAGE, _ARRAY_STAGE = range(3)
 
+# How far around a cut a redaction marker is searched, so that time stays linear.
 _MAX_MARKER = 96
 
 Path = tuple[str | int, ...]
@@ -44,14 +46,17 @@ def iter_cuts(event: Event, size: int, measure: MeasureEvent) -> Iterator[Cut]:
     if text is not None and len(text) > _MAX_UNCUT:
         shorter = _with_cut_text(event, text)
         smaller = measure(shorter)
+        # The flags that a cut adds may take more bytes than it saves.
         if smaller < size:
             event = shorter
             size = smaller
             yield Cut(_TEXT_STAGE, len(text), event, size)
     if "data" not in event.get("content", {}):
         return
-    for stage, find in ((_STRING_STAGE, _find_long_strings), (_ARRAY_STAGE, _find_long_arrays)):
-        for cut in _iter_data_cuts(event, size, measure, stage, find(event)):
+    stages = ((_STRING_STAGE, _find_long_strings), (_ARRAY_STAGE, _find_long_arrays))
+    for stage, find_candidates in stages:
+        candidates = find_candidates(event)
+        for cut in _iter_data_cuts(event, size, measure, stage, candidates):
             event = cut.event
             size = cut.size
             yield cut
@@ -78,15 +83,20 @@ def _find_marker_at(text: str, position: int) -> tuple[int, int]:
 
 
 def _with_cut_text(event: Event, text: str) -> Event:
+    """Return the event with its text cut, and flags in its data that say so."""
     content = event["content"]
     old_data: Any = content.get("data", {})
-    data: dict[str, Any] = dict(old_data) if isinstance(old_data, dict) else {"value": old_data}
-    # A text that was cut before keeps its original length.
-    original_length = data.get("original_length") if data.get("truncated") is True else None
-    if type(original_length) is not int:
-        original_length = len(text)
+    data: dict[str, Any] = {}
+    if isinstance(old_data, dict):
+        data.update(old_data)
+    else:
+        data["value"] = old_data
+    was_cut = data.get("truncated") is True
+    has_length = type(data.get("original_length")) is int
     data["truncated"] = True
-    data["original_length"] = original_length
+    # A text that was cut before keeps its original length.
+    if not was_cut or not has_length:
+        data["original_length"] = len(text)
     return _with_content(event, {**content, "text": cut_text(text), "data": data})
 
 
@@ -99,18 +109,20 @@ def _iter_data_cuts(
 ) -> Iterator[Cut]:
     """Cut the largest first; a group that saves nothing is left as it was."""
     candidates = sorted(candidates, key=lambda candidate: -candidate[0])
-    group_size = -(-len(candidates) // _MAX_CUTS) or 1
+    group_size = max(1, math.ceil(len(candidates) / _MAX_CUTS))
     chosen: set[Path] = set()
     content = event["content"]
     for start in range(0, len(candidates), group_size):
-        paths = {path for _, path in candidates[start : start + group_size]}
+        group = candidates[start : start + group_size]
+        paths = {path for _, path in group}
         data = _cut_data(content["data"], chosen | paths)
         shorter = _with_content(event, {**content, "data": data})
         smaller = measure(shorter)
         if smaller < size:
             chosen |= paths
             size = smaller
-            yield Cut(stage, candidates[start][0], shorter, size)
+            largest = group[0][0]
+            yield Cut(stage, largest, shorter, size)
 
 
 def _find_long_strings(event: Event) -> list[tuple[int, Path]]:
@@ -135,9 +147,9 @@ def _find_long_arrays(event: Event) -> list[tuple[int, Path]]:
         if isinstance(value, list):
             size = _measure_json(value)
             if size <= _MAX_UNCUT:
+                # Nothing inside can be larger.
                 continue
-            items = len(value) if _read_omitted(value) is None else len(value) - 1
-            if items > 1:
+            if len(_without_flag(value)) > 1:
                 found.append((size, path))
         stack.extend(reversed(_list_items(path, value)))
     return found
@@ -153,11 +165,15 @@ def _walk(data: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _list_items(path: Path, value: Any) -> list[tuple[Path, Any]]:
+    """Return the values directly inside a value, with their paths."""
+    entries: Iterable[tuple[Any, Any]]
     if isinstance(value, dict):
-        return [((*path, key), item) for key, item in value.items()]
-    if isinstance(value, list):
-        return [((*path, index), item) for index, item in enumerate(value)]
-    return []
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    else:
+        return []
+    return [((*path, step), item) for step, item in entries]
 
 
 def _cut_data(data: Any, chosen: set[Path]) -> Any:
@@ -165,8 +181,11 @@ def _cut_data(data: Any, chosen: set[Path]) -> Any:
     result, needs_flag = _cut(data, (), chosen)
     if not needs_flag:
         return result
+    # There is no object around the outermost value, so it gets the flag itself.
     if isinstance(result, list):
-        return result if _read_omitted(result) is not None else _flag_array(result, 0)
+        if _read_omitted(result) is not None:
+            return result
+        return _flag_array(result, 0)
     if isinstance(result, str):
         return {"text": result, "truncated": True, "original_length": len(data)}
     return {**result, "truncated": True}
@@ -175,7 +194,9 @@ def _cut_data(data: Any, chosen: set[Path]) -> Any:
 def _cut(value: Any, path: Path, chosen: set[Path]) -> tuple[Any, bool]:
     """Return the value after the cuts in it, and whether a cut is not flagged yet."""
     if isinstance(value, str):
-        return (cut_text(value), True) if path in chosen else (value, False)
+        if path in chosen:
+            return cut_text(value), True
+        return value, False
     if isinstance(value, list):
         return _cut_array(value, path, chosen)
     if isinstance(value, dict):
@@ -185,16 +206,19 @@ def _cut(value: Any, path: Path, chosen: set[Path]) -> tuple[Any, bool]:
 
 def _cut_array(value: list[Any], path: Path, chosen: set[Path]) -> tuple[Any, bool]:
     is_cut = path in chosen
-    kept = _select_leading(value) if is_cut else value
+    kept = value
+    if is_cut:
+        kept = _select_leading(value)
     items = []
     needs_flag = False
     for index, item in enumerate(kept):
         new_item, is_unflagged = _cut(item, (*path, index), chosen)
         items.append(new_item)
         needs_flag = needs_flag or is_unflagged
-    if is_cut:
-        return _flag_array(items, len(value) - len(kept), _read_omitted(value)), False
-    return items, needs_flag
+    if not is_cut:
+        return items, needs_flag
+    left_out = len(value) - len(kept)
+    return _flag_array(items, left_out, _read_omitted(value)), False
 
 
 def _cut_object(value: dict[str, Any], path: Path, chosen: set[Path]) -> tuple[Any, bool]:
@@ -215,7 +239,7 @@ def _cut_object(value: dict[str, Any], path: Path, chosen: set[Path]) -> tuple[A
 
 def _select_leading(value: list[Any]) -> list[Any]:
     """Return the first items up to 1024 bytes, at least one."""
-    items = value if _read_omitted(value) is None else value[:-1]
+    items = _without_flag(value)
     total = 0
     count = 0
     for item in items:
@@ -235,9 +259,18 @@ def _read_omitted(value: list[Any]) -> int | None:
     return omitted if type(omitted) is int else None
 
 
+def _without_flag(value: list[Any]) -> list[Any]:
+    """Return the items of an array without the flag of an earlier cut."""
+    if _read_omitted(value) is None:
+        return value
+    return value[:-1]
+
+
 def _flag_array(items: list[Any], left_out: int, earlier: int | None = None) -> list[Any]:
     """Append a flag with the number of items left out; an earlier flag is one of them."""
-    omitted = left_out if earlier is None else left_out - 1 + earlier
+    omitted = left_out
+    if earlier is not None:
+        omitted += earlier - 1
     return [*items, {"truncated": True, "omitted": omitted}]
 
 

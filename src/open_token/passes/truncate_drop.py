@@ -26,6 +26,7 @@ class EventGroups:
 
     def __init__(self, events: Iterable[Event], named: Iterable[str] = ()) -> None:
         self._events = events
+        # Numbers in arrays, since the events themselves need not fit into memory.
         self._oldest = array("q")
         self._type_names: list[str] = []
         self._types = array("H")
@@ -74,6 +75,7 @@ class EventGroups:
     def _find_oldest(self, position: int) -> int:
         oldest = self._oldest
         while oldest[position] != position:
+            # Path halving, without which long chains of events would take quadratic time.
             oldest[position] = oldest[oldest[position]]
             position = oldest[position]
         return position
@@ -104,7 +106,10 @@ class EventGroups:
         counts = Counter(self._type_names[self._types[position]] for position in dropped)
         counts.update(self.earlier.get("by_type", {}))
         first_id = self.earlier.get("first_id") or self._read_id(dropped[0])
-        last_id = self._read_id(dropped[-1]) if dropped else self.earlier["last_id"]
+        if dropped:
+            last_id = self._read_id(dropped[-1])
+        else:
+            last_id = self.earlier["last_id"]
         return {
             "kind": _DROPPED,
             "events": counts.total(),
@@ -130,8 +135,10 @@ def _find_earlier_account(events: Iterable[Event]) -> dict[str, Any]:
         return {}
     if not all(type(count) is int and count >= 0 for count in counts.values()):
         return {}
-    has_ids = isinstance(data.get("first_id"), str) and isinstance(data.get("last_id"), str)
-    return data if has_ids else {}
+    for name in ("first_id", "last_id"):
+        if not isinstance(data.get(name), str):
+            return {}
+    return data
 
 
 def build_annotation(number: int, actor_id: str, account: dict[str, Any]) -> Event:
@@ -151,8 +158,11 @@ def add_actor(participants: list[Participant]) -> tuple[list[Participant], str]:
     for participant in participants:
         if participant.get("kind") == "system" and participant.get("name") == _ACTOR_NAME:
             return participants, participant["actor_id"]
-    numbers = [participant["actor_id"].removeprefix("act_") for participant in participants]
-    highest = max((int(number) for number in numbers if number.isdecimal()), default=0)
+    highest = 0
+    for participant in participants:
+        number = participant["actor_id"].removeprefix("act_")
+        if number.isdecimal():
+            highest = max(highest, int(number))
     actor_id = f"act_{highest + 1:03d}"
     actor: Participant = {"actor_id": actor_id, "kind": "system", "name": _ACTOR_NAME}
     return [*participants, actor], actor_id
@@ -191,5 +201,8 @@ class RemainingEvents:
     def __iter__(self) -> Iterator[Event]:
         yield self._annotation
         for position, event in enumerate(self._events):
-            if self._groups.oldest(position) > self._last_group:
-                yield _remove_links(event, self._lost) if self._lost else event
+            if self._groups.oldest(position) <= self._last_group:
+                continue
+            if self._lost:
+                event = _remove_links(event, self._lost)
+            yield event

@@ -1,6 +1,7 @@
 """An HTTP server on loopback that answers as a model provider, with limits per client."""
 
 import contextlib
+import secrets
 import socket
 import threading
 import time
@@ -52,6 +53,9 @@ class Endpoint(ThreadingHTTPServer):
         self.on_verdict = on_verdict
         self.finished = threading.Event()
         """Set when all steps were requested and answered."""
+        self.token = secrets.token_urlsafe(24)
+        """Part of the URL: every agent sends the path of its base URL, whatever key it sends, and
+        other users of this machine do not know it."""
         self._started: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         try:
@@ -79,8 +83,8 @@ class Endpoint(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The base URL."""
-        return f"http://{HOST}:{self.server_address[1]}"
+        """The base URL, which ends with the token."""
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}"
 
     def server_bind(self) -> None:
         """Bind without the reverse DNS lookup of the base class."""
@@ -140,6 +144,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Answer a model request."""
         try:
             self._check_host()
+            self._take_token()
             verdict, reply = self._answer(self._read_body())
             if verdict is not None:
                 # Before the client can send its next request: the log keeps the order.
@@ -181,6 +186,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
             is_local = is_local and origin_host in _LOCAL_HOSTS
         if not is_local:
             raise RefusedRequest(403, "only local clients are allowed")
+
+    def _take_token(self) -> None:
+        """Remove the token from the path; refuse a request without it."""
+        token, slash, rest = self.path.lstrip("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            raise RefusedRequest(403, "use the whole URL that replay printed, with its token")
+        self.path = slash + rest
 
     def _read_body(self) -> bytes:
         if "chunked" in self.headers.get("transfer-encoding", "").lower():

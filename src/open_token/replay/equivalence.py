@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_object
 from open_token.redaction.markers import MARKER_PATTERN, MARKER_START
 from open_token.replay.recording import TRUNCATION_MARKER
-from open_token.replay.text import as_object, flatten_text
+from open_token.replay.text import flatten_text
 
 _WILDCARD = re.compile(f"{MARKER_PATTERN}|{re.escape(TRUNCATION_MARKER)}")
 _TAG = re.compile(r"<([a-zA-Z][\w-]{1,40})(?:\s[^<>]{0,200})?>")
@@ -66,11 +67,14 @@ class Equivalence(msgspec.Struct, frozen=True):
             return True
         recorded_words = " ".join(strip_tagged_notes(recorded).split())
         given_words = " ".join(strip_tagged_notes(given).split())
-        if not recorded_words:  # a note of the agent, which nobody typed
-            return _matches_with_wildcards(mask_volatile(recorded), mask_volatile(given))
+        if not recorded_words:
+            # A note of the agent, which nobody typed.
+            return _matches_with_wildcards(mask_run_values(recorded), mask_run_values(given))
         if _matches_with_wildcards(recorded_words, given_words):
             return True
-        return _matches_with_wildcards(recorded_words.strip(_QUOTES), given_words.strip(_QUOTES))
+        recorded_words = recorded_words.strip(_QUOTES)
+        given_words = given_words.strip(_QUOTES)
+        return _matches_with_wildcards(recorded_words, given_words)
 
     def matches_result(self, recorded: str, given: str) -> bool:
         """Compare results of a call; times, durations and process ids are ignored."""
@@ -82,7 +86,9 @@ class Equivalence(msgspec.Struct, frozen=True):
         given = self.normalize(given)
         if _matches_with_wildcards(recorded, given):
             return True
-        return _matches_with_wildcards(unwrap_output(recorded), unwrap_output(given))
+        recorded = strip_runtime_lines(recorded)
+        given = strip_runtime_lines(given)
+        return _matches_with_wildcards(recorded, given)
 
     def matches_value(self, recorded: Any, given: Any) -> bool:
         """Compare arguments of a call; null and absent are the same."""
@@ -97,7 +103,9 @@ class Equivalence(msgspec.Struct, frozen=True):
 
     def normalize(self, text: str) -> str:
         """Return a result as it is compared."""
-        return text if self.exact else mask_volatile(self._mask_folders(text))
+        if self.exact:
+            return text
+        return mask_run_values(self._mask_folders(text))
 
     def _mask_folders(self, text: str) -> str:
         for folder in self.folders:
@@ -106,7 +114,9 @@ class Equivalence(msgspec.Struct, frozen=True):
 
     def _normalize_value(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
-            return value if self.exact else self._mask_folders(value)
+            if self.exact:
+                return value
+            return self._mask_folders(value)
         if depth == _MAX_DEPTH:
             return value
         if isinstance(value, list):
@@ -133,25 +143,41 @@ def list_path_names(folders: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (-len(name), name)))
 
 
-def mask_volatile(text: str) -> str:
-    """Return a result with values that differ on every run masked."""
+def mask_run_values(text: str) -> str:
+    """Return a result with values that belong to one run of an agent masked.
+
+    More is masked than by `comparison.outputs.mask_volatile`: a replay runs elsewhere, so process
+    ids and temporary folders always differ, while `diff` reports them.
+    """
     text = text.replace("\r\n", "\n")
     for pattern, replacement in _VOLATILE:
         text = pattern.sub(replacement, text)
     return text.strip()
 
 
-def unwrap_output(text: str) -> str:
-    """Return a result without lines that its runtime added."""
+def strip_runtime_lines(text: str) -> str:
+    """Return a result without lines that its runtime added.
+
+    Unlike `comparison.outputs.unwrap_output` it gets what an agent sends to a model, in which
+    JSON of any tool is text and an empty output has a placeholder.
+    """
     if text.startswith(("{", "[")):
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             value = msgspec.json.decode(text)
             output = as_object(value).get("output")
-            text = output if isinstance(output, str) else flatten_text(value)
+            if isinstance(output, str):
+                text = output
+            else:
+                text = flatten_text(value)
     elif text.startswith("Output: ") and not text.startswith("Output: \n"):
-        text = text.removeprefix("Output: ").partition("\nProcess Group PGID:")[0]
-    text = _EXIT_CODE.sub("", _CODEX_HEADER.sub("", text)).strip()
-    return "" if text in _NO_OUTPUT else text
+        # Gemini CLI, whose last labelled line is the process group.
+        text = text.removeprefix("Output: ")
+        text = text.partition("\nProcess Group PGID:")[0]
+    text = _CODEX_HEADER.sub("", text)
+    text = _EXIT_CODE.sub("", text).strip()
+    if text in _NO_OUTPUT:
+        return ""
+    return text
 
 
 def strip_tagged_notes(text: str) -> str:

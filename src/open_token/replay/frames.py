@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_object, get_data
 from open_token.jsontools.timestamps import to_epoch_ms
 from open_token.model.document import Event, Export
-from open_token.replay.text import as_object, flatten_text, is_media
+from open_token.replay.text import flatten_text, is_media
 from open_token.writers.rows import split_output
 from open_token.writers.timeline import MACHINE_NOTES, classify_message
 
@@ -41,9 +42,10 @@ class Frame(msgspec.Struct):
 def build_frames(document: Export) -> list[Frame]:
     """Return a frame for every event that has something to show, in order."""
     events = document.get("events", [])
-    failed_results = {_get_failed_result(event) for event in events} - {""}
-    times = (to_epoch_ms(event.get("ts")) for event in events)
-    start = next((time for time in times if time), None)
+    # That a result failed is said by an annotation after it, so that they are collected first.
+    failed_results = {_get_failed_result(event) for event in events}
+    failed_results.discard("")
+    start = _find_first_time(events)
     frames: list[Frame] = []
     tracker = _CallTracker()
     for event in events:
@@ -66,13 +68,17 @@ def build_frames(document: Export) -> list[Frame]:
     return frames
 
 
-def _get_data(event: Event) -> dict[str, Any]:
-    return as_object(as_object(event.get("content")).get("data"))
+def _find_first_time(events: list[Event]) -> int | None:
+    for event in events:
+        time = to_epoch_ms(event.get("ts"))
+        if time:
+            return time
+    return None
 
 
 def _get_failed_result(event: Event) -> str:
     """Return the id of the result that an annotation marks as failed, else an empty string."""
-    data = _get_data(event)
+    data = get_data(event)
     if event.get("type") != "annotation" or data.get("kind") != "result_facts":
         return ""
     exit_code = data.get("exit_code", data.get("exit"))
@@ -94,7 +100,7 @@ class _CallTracker:
         kind = event.get("type")
         call_id = str(as_object(event.get("links")).get("call_id") or "")
         if kind == "tool_use":
-            self._tools[call_id] = _cut_line(str(_get_data(event).get("tool_name")))
+            self._tools[call_id] = _cut_line(str(get_data(event).get("tool_name")))
             self._last_call = call_id
         if kind != "tool_result":
             return ""
@@ -110,7 +116,9 @@ def _get_kind(event: Event) -> str:
         return str(kind)
     role = str(event.get("role"))
     if role == "user":
-        return "system" if _is_internal(event) else "prompt"
+        if _is_internal(event):
+            return "system"
+        return "prompt"
     return "answer" if role == "assistant" else role
 
 
@@ -142,9 +150,14 @@ def _render_note(data: dict[str, Any]) -> Iterator[str]:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind in _HIDDEN_NOTES:
         return
-    values = [data.get(name) for name in ("text", "message", "detail", "summary", "reason")]
-    text = next((value for value in values if isinstance(value, str)), "")
-    yield f"  # {_cut_line(kind.replace('_', ' '))}  {_cut_line(text)}".rstrip()
+    text = ""
+    for name in ("text", "message", "detail", "summary", "reason"):
+        value = data.get(name)
+        if isinstance(value, str):
+            text = value
+            break
+    label = kind.replace("_", " ")
+    yield f"  # {_cut_line(label)}  {_cut_line(text)}".rstrip()
 
 
 def _render_message(event: Event, content: dict[str, Any]) -> Iterator[str]:
@@ -210,4 +223,6 @@ def _summarize_arguments(arguments: Any) -> str:
 
 def _cut_line(text: str) -> str:
     line = " ".join(text[: 2 * _MAX_LINE].split())
-    return line if len(line) <= _MAX_LINE else line[:_MAX_LINE] + "..."
+    if len(line) <= _MAX_LINE:
+        return line
+    return line[:_MAX_LINE] + "..."

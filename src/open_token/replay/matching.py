@@ -63,6 +63,8 @@ def _compare_results(
 ) -> RequestDifference | None:
     given_results = _pair_results(step, request)
     if step.results:
+        # All results may be known from the history of the request. If none of them is new, the
+        # agent is still at an earlier step.
         new_results = {id(item) for item in request.results}
         if not any(id(given) in new_results for given in given_results if given is not None):
             first = step.results[0]
@@ -84,10 +86,17 @@ def _compare_results(
 
 def _pair_results(step: Step, request: ModelRequest) -> list[ToolResult | None]:
     """Return the result of the request for each recorded one: by call id, else by position."""
-    if any(result.call.id in request.all_results for result in step.results):
-        return [request.all_results.get(result.call.id) for result in step.results]
-    missing = len(step.results) - len(request.results)
-    return [*request.results[: len(step.results)], *[None] * missing]
+    call_ids = [result.call.id for result in step.results]
+    if any(call_id in request.all_results for call_id in call_ids):
+        return [request.all_results.get(call_id) for call_id in call_ids]
+    # Some agents give the calls ids of their own; then the order is all there is.
+    paired: list[ToolResult | None] = []
+    for position in range(len(call_ids)):
+        if position < len(request.results):
+            paired.append(request.results[position])
+        else:
+            paired.append(None)
+    return paired
 
 
 def _compare_calls(
@@ -125,7 +134,9 @@ def _compare_call(
 
 
 def _format_value(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _find_extras(

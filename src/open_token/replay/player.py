@@ -4,12 +4,12 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from open_token.replay.equivalence import Equivalence, mask_volatile, unwrap_output
-from open_token.replay.fallback_response import FALLBACK_TEXT, build_fallback_text
+from open_token.jsontools.objects import as_list, as_object
+from open_token.replay.equivalence import Equivalence, mask_run_values, strip_runtime_lines
 from open_token.replay.matching import RequestDifference, find_difference, follows_step
 from open_token.replay.recording import Recording, Step
 from open_token.replay.requests import ModelRequest, ModelResponse, ToolCall, ToolResult
@@ -22,6 +22,8 @@ _TITLE_REQUEST = re.compile(
 _MAX_INDEXED = 64
 """Steps that are tried for one index key of a request."""
 _MAX_COMPARED = 2000
+FALLBACK_TEXT = "ok"
+_MAX_SCHEMA_DEPTH = 32
 
 Outcome = Literal["matched", "repeated", "aside", "missed"]
 
@@ -106,7 +108,10 @@ class ReplaySession:
     def _judge(self, request: ModelRequest, number: int) -> Verdict:
         step = self._find_step(request)
         if self._is_outside_conversation(request, step):
-            text = build_fallback_text(request.schema) if request.wants_json else FALLBACK_TEXT
+            if request.wants_json:
+                text = build_fallback_text(request.schema)
+            else:
+                text = FALLBACK_TEXT
             answer = ModelResponse(f"aside_{number}", [text])
             return Verdict(number, request.protocol, "aside", None, answer)
         if step is None:
@@ -193,6 +198,8 @@ class ReplaySession:
         rules = self.rules
         nearest: Step | None = None
         nearest_difference: RequestDifference | None = None
+        # Steps that follow the history of the request come first (False sorts before True), and
+        # of several differences that are equally near the first is reported.
         upcoming = sorted(self._iter_upcoming(), key=lambda step: not follows_step(step, request))
         for step in upcoming:
             difference = find_difference(
@@ -257,7 +264,7 @@ def _get_step_keys(step: Step) -> Iterator[bytes]:
         yield _hash_key("prompt", text)
     for result in step.results:
         yield _hash_key("call", result.call.id)
-        yield _hash_key("result", unwrap_output(mask_volatile(result.text)))
+        yield _hash_key("result", strip_runtime_lines(mask_run_values(result.text)))
 
 
 def _get_request_keys(request: ModelRequest) -> Iterator[bytes]:
@@ -266,4 +273,41 @@ def _get_request_keys(request: ModelRequest) -> Iterator[bytes]:
         yield _hash_key("prompt", text)
     for result in request.results:
         yield _hash_key("call", result.id)
-        yield _hash_key("result", unwrap_output(mask_volatile(result.text)))
+        yield _hash_key("result", strip_runtime_lines(mask_run_values(result.text)))
+
+
+def build_fallback_text(schema: Any) -> str:
+    """Return the JSON text of a response with a schema."""
+    return msgspec.json.encode(build_minimal_value(schema)).decode()
+
+
+def build_minimal_value(schema: Any, depth: int = 0) -> Any:
+    """Return a minimal value that a common JSON Schema accepts."""
+    fields = as_object(schema)
+    enum = as_list(fields.get("enum"))
+    if enum:
+        return enum[0]
+    if "const" in fields:
+        return fields["const"]
+    for name in ("anyOf", "oneOf", "allOf"):
+        options = as_list(fields.get(name))
+        if options:
+            # A schema comes from the agent, and may be nested without end.
+            if depth < _MAX_SCHEMA_DEPTH:
+                return build_minimal_value(options[0], depth + 1)
+            return None
+    value_type = fields.get("type")
+    if isinstance(value_type, list) and value_type:
+        value_type = value_type[0]
+    value_type = str(value_type or "object").lower()
+    if value_type == "object":
+        if depth >= _MAX_SCHEMA_DEPTH:
+            return {}
+        properties = as_object(fields.get("properties"))
+        return {name: build_minimal_value(part, depth + 1) for name, part in properties.items()}
+    if value_type in ("integer", "number"):
+        minimum = fields.get("minimum")
+        if isinstance(minimum, int | float):
+            return minimum
+        return 1
+    return {"string": FALLBACK_TEXT, "boolean": False, "array": []}.get(value_type)

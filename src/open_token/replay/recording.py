@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_object, get_data
 from open_token.model.document import Event, Export
 from open_token.redaction.markers import MARKER_START
-from open_token.replay.text import MEDIA, as_object, flatten_text, is_media
+from open_token.replay.text import MEDIA, flatten_text, is_media
 
 TRUNCATION_MARKER = "[TRUNCATED]"
 """Stands for what an export cut out of a long text."""
@@ -151,12 +152,12 @@ class _RecordingBuilder:
         elif kind == "tool_result":
             self._add_result(event, links, lane)
         elif kind == "annotation":
-            cwd = _get_data(event).get("cwd")
+            cwd = get_data(event).get("cwd")
             if isinstance(cwd, str) and len(cwd) > 1 and cwd not in self._folders:
                 self._folders.append(cwd)
 
     def _start_lane(self, event: Event, links: Mapping[str, Any], span_id: str) -> None:
-        data = _get_data(event)
+        data = get_data(event)
         if data.get("kind") in _SKIPPED_SPANS or "branch" in data or not span_id:
             self._skipped_spans.add(span_id)
             self._skipped["branches"] += 1
@@ -189,20 +190,24 @@ class _RecordingBuilder:
             self._check_markers(text)
 
     def _add_call(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
-        data = _get_data(event)
+        data = get_data(event)
         record_id = str(links.get("call_id") or f"call_{len(self._calls) + 1:06d}")
         tool = str(data.get("tool_name") or "tool")
         native_id = str(data.get("native_call_id"))
         if tool == "exec":
             lane.has_script = True
+        # Calls that a script of the agent makes, or the provider by itself, are in no response of
+        # the model, and their results in no request.
         is_script_call = lane.has_script and native_id.startswith(_SCRIPT_CALL_PREFIX)
         if is_script_call or native_id.startswith(_PROVIDER_CALL_PREFIXES):
             self._foreign_calls.add(record_id)
             return
-        call = Call(_get_native_id(data) or record_id, tool, data.get("arguments", {}))
+        call_id = _get_native_id(data) or record_id
+        call = Call(call_id, tool, data.get("arguments", {}))
         self._check_markers(msgspec.json.encode(call.arguments).decode())
         self._calls[record_id] = call
-        self._get_current_step(event, lane).parts.append(call)
+        step = self._get_current_step(event, lane)
+        step.parts.append(call)
 
     def _add_result(self, event: Event, links: Mapping[str, Any], lane: _Lane) -> None:
         record_id = str(links.get("call_id"))
@@ -213,7 +218,7 @@ class _RecordingBuilder:
             self._skipped["results without a call"] += 1
             return
         lane.end_response()
-        is_known = _get_data(event).get("missing_result") is not True
+        is_known = get_data(event).get("missing_result") is not True
         text = "\n".join(_get_texts(event, keep_blank=True)) if is_known else ""
         self._check_markers(text)
         lane.results.append(Result(call, text, is_known))
@@ -228,6 +233,8 @@ class _RecordingBuilder:
             return lane.current
         prompts = lane.prompts
         injected = lane.injected
+        # A step must be recognized by something: without a prompt and results by what the runtime
+        # injected, and the first one of a subagent by the prompt in the call that started it.
         if not prompts and not lane.results:
             prompts = injected
             injected = []
@@ -271,10 +278,14 @@ class _RecordingBuilder:
 def _make_call_ids_unique(lanes: Mapping[str, list[Step]]) -> None:
     """Replace the call ids of a lane where several calls have the same."""
     for steps in lanes.values():
-        calls = [call for step in steps for call in step.calls]
-        if len({call.id for call in calls}) < len(calls):
-            for number, call in enumerate(calls, 1):
-                call.id = f"call_{number:06d}"
+        calls: list[Call] = []
+        for step in steps:
+            calls.extend(step.calls)
+        ids = {call.id for call in calls}
+        if len(ids) == len(calls):
+            continue
+        for number, call in enumerate(calls, 1):
+            call.id = f"call_{number:06d}"
 
 
 def _get_native_id(data: Mapping[str, Any]) -> str:
@@ -284,11 +295,9 @@ def _get_native_id(data: Mapping[str, Any]) -> str:
         return ""
     if not native_id.replace("-", "").replace("_", "").isalnum():
         return ""
-    return native_id if len(native_id) <= _MAX_CALL_ID else ""
-
-
-def _get_data(event: Event) -> dict[str, Any]:
-    return as_object(as_object(event.get("content")).get("data"))
+    if len(native_id) <= _MAX_CALL_ID:
+        return native_id
+    return ""
 
 
 def _get_texts(event: Event, *, keep_blank: bool = False) -> list[str]:
@@ -299,7 +308,9 @@ def _get_texts(event: Event, *, keep_blank: bool = False) -> list[str]:
     if isinstance(text, str):
         if as_object(data).get("truncated") is True:
             return [text.replace(_ELLIPSIS, TRUNCATION_MARKER)]
-        return [text] if keep_blank or text.strip() else []
+        if keep_blank or text.strip():
+            return [text]
+        return []
     blocks = data if isinstance(data, list) else [data]
     has_media = any(map(is_media, blocks))
     if not keep_blank:

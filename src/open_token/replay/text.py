@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_object
+
 MEDIA = "[media]"
 """Stands for an image or a file in a message: its presence is compared, not its content."""
 _WRAPPERS = ("output", "result", "content", "error")
@@ -20,21 +22,6 @@ _MEDIA_TYPES = (
 )
 _MEDIA_KEYS = ("base64", "inlineData", "inline_data")
 _MAX_DEPTH = 64
-
-
-def as_object(value: Any) -> dict[str, Any]:
-    """Return a value where it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a value where it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def as_text(value: Any) -> str:
-    """Return a value where it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
 
 
 def is_media(value: Any) -> bool:

@@ -15,9 +15,9 @@ from open_token.agents.tools import (
     find_synonyms,
     is_editor,
 )
+from open_token.jsontools.objects import as_list, as_object
 from open_token.replay.recording import Call
 from open_token.replay.requests import Tool, ToolCall
-from open_token.replay.text import as_list, as_object
 
 # Actions whose arguments can be translated one by one. A patch, for instance, cannot.
 _TRANSLATABLE = frozenset(("run", "read", "write", "edit", "search", "find", "list"))
@@ -73,7 +73,9 @@ def _find_equivalent(tools: list[Tool], action: str | None) -> Tool | None:
 def _write_script(arguments: dict[str, Any]) -> str:
     """Return a script for the Codex `exec` tool that runs a shell command."""
     command = next((arguments[name] for name in COMMAND if name in arguments), "")
-    encoded = msgspec.json.encode({"cmd": _convert(command, "string")}).decode()
+    options = {"cmd": _convert(command, "string")}
+    # JSON is valid JavaScript, so that no command can break out of its string.
+    encoded = msgspec.json.encode(options).decode()
     return f"text((await tools.exec_command({encoded})).output)"
 
 

@@ -209,14 +209,26 @@ _IN_UTC = ("Z", "z", "+00:00", "-00:00")
 
 def is_timestamp(value: Any, in_utc: bool) -> bool:
     """Return whether a value is a valid RFC 3339 time; leap seconds are allowed."""
-    match = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if not match or (in_utc and match[4] not in _IN_UTC) or int(match[3]) > 60:
+    if not isinstance(value, str):
+        return False
+    match = _TIME.fullmatch(value)
+    if match is None:
+        return False
+    date, time, seconds, offset = match.groups()
+    if in_utc and offset not in _IN_UTC:
+        return False
+    # The seconds are checked here, since datetime refuses the 60th of a leap second.
+    if int(seconds) > 60:
         return False
     try:
-        datetime.fromisoformat(f"{match[1]}T{match[2]}")
+        datetime.fromisoformat(f"{date}T{time}")
     except ValueError:
         return False
-    return match[4] in "Zz" or (int(match[4][1:3]) < 24 and int(match[4][4:]) < 60)
+    if offset in "Zz":
+        return True
+    hours = int(offset[1:3])
+    minutes = int(offset[4:])
+    return hours < 24 and minutes < 60
 
 
 def check_unknown_keys(
@@ -259,12 +271,10 @@ def _check_conversation(conversation: Any, report: ReportProblem) -> None:
     if not isinstance(conversation, dict):
         report("OT106", "conversation", f"{describe_value(conversation)} is not an object")
         return
-    if not isinstance(conversation.get("id"), str) or not conversation["id"]:
-        report(
-            "OT201",
-            "conversation.id",
-            "there is no id" if "id" not in conversation else "not a string with characters in it",
-        )
+    if "id" not in conversation:
+        report("OT201", "conversation.id", "there is no id")
+    elif not isinstance(conversation["id"], str) or not conversation["id"]:
+        report("OT201", "conversation.id", "not a string with characters in it")
     for name in ("title", "timezone"):
         if name in conversation and not isinstance(conversation[name], str):
             report(
@@ -305,16 +315,19 @@ def _check_redaction(redaction: Any, report: ReportProblem) -> None:
             f"{place}.mode",
             f"{describe_value(redaction.get('mode'))} is none of {', '.join(REDACTION_MODES)}",
         )
-    needed = redaction.get("mode") != "none"
-    if (needed or "strategy" in redaction) and redaction.get("strategy") not in STRATEGIES:
+    # Where nothing was masked, there is no strategy to name and nothing to note.
+    is_masked = redaction.get("mode") != "none"
+    strategy = redaction.get("strategy")
+    if (is_masked or "strategy" in redaction) and strategy not in STRATEGIES:
         report(
             "OT209",
             f"{place}.strategy",
-            f"{describe_value(redaction.get('strategy'))} is none of {', '.join(STRATEGIES)}",
+            f"{describe_value(strategy)} is none of {', '.join(STRATEGIES)}",
         )
-    notes = redaction.get("notes", None if needed else [])
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        report("OT210", f"{place}.notes", "not an array of strings")
+    if is_masked or "notes" in redaction:
+        notes = redaction.get("notes")
+        if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+            report("OT210", f"{place}.notes", "not an array of strings")
     check_unknown_keys(redaction, _REDACTION, "OT211", place, report)
 
 

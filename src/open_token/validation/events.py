@@ -212,15 +212,21 @@ def check_visibility(event: Event, place: str, report: ReportProblem) -> None:
 def check_role(event: Event, place: str, report: ReportProblem) -> None:
     kind = event.get("type")
     role = event.get("role")
+    where = f"{place}.role"
     if "role" not in event:
         if kind in _TYPES_WITH_ROLE:
-            report("OT410", f"{place}.role", f"a {kind} without a role")
-    elif role not in ROLES:
-        report("OT409", f"{place}.role", f"{describe_value(role)} is none of {', '.join(ROLES)}")
-    elif kind == "message" and role == "tool":
-        report("OT411", f"{place}.role", "a message has the role tool")
-    elif (kind == "tool_use" and role != "assistant") or (kind == "tool_result" and role != "tool"):
-        report("OT411", f"{place}.role", f"a {kind} has the role {role}")
+            report("OT410", where, f"a {kind} without a role")
+        return
+    if role not in ROLES:
+        report("OT409", where, f"{describe_value(role)} is none of {', '.join(ROLES)}")
+        return
+    # Models call tools and tools answer: the type of such an event decides its role.
+    is_wrong_call = kind == "tool_use" and role != "assistant"
+    is_wrong_result = kind == "tool_result" and role != "tool"
+    if kind == "message" and role == "tool":
+        report("OT411", where, "a message has the role tool")
+    elif is_wrong_call or is_wrong_result:
+        report("OT411", where, f"a {kind} has the role {role}")
 
 
 def check_keys(event: Event, place: str, report: ReportProblem) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 from open_token.integrity.signatures.results import find_problem
 from open_token.integrity.signatures.statement import TREE
 from open_token.integrity.strict_reader import ReportProblem
-from open_token.integrity.verify import ALGORITHM, C14N, CANONICALIZATION, MISMATCH, HashChecker
+from open_token.integrity.verify import (
+    ALGORITHM,
+    C14N,
+    CANONICALIZATION,
+    MISMATCH,
+    HashChecker,
+    lacks_document_hash,
+)
 from open_token.jsontools.strict import describe_value
 from open_token.validation.findings import Check
 
@@ -107,6 +114,8 @@ def check_integrity(document: dict[str, Any], hashes: HashChecker, report: Repor
     _check_signatures(integrity.get("signatures", []), report)
     if integrity.get("hash_alg") != ALGORITHM:
         return
+    if lacks_document_hash(integrity):
+        report("OT906", "integrity.document_hash", "it was removed")
     for part in hashes.compare(integrity, document):
         if part.state == MISMATCH:
             message = _MESSAGES.get(part.name, "not what the events give")

@@ -253,9 +253,12 @@ class Calls:
             if call not in self._results:
                 report("OT506", place, f"call {describe_value(call)} has no result")
         for call, (place, event_id) in self._results.items():
-            if call not in self._uses:
-                check = "OT508" if event_id in self._explained else "OT509"
-                report(check, place, f"call {describe_value(call)} was never made")
+            if call in self._uses:
+                continue
+            # A source may begin after the call. That is no error if an annotation says so.
+            is_explained = event_id in self._explained
+            check = "OT508" if is_explained else "OT509"
+            report(check, place, f"call {describe_value(call)} was never made")
 
 
 def _check_tool_use(event: Event, place: str, report: ReportProblem) -> None:
@@ -280,6 +283,7 @@ def _check_tool_result(event: Event, place: str, report: ReportProblem) -> None:
     if "text" not in content and "data" not in content:
         report("OT510", f"{place}.content", "neither text nor data")
     elif "text" in content and "data" in content and not _is_truncation(data):
+        # A result is text or data; only the facts about a truncation may stand beside a text.
         report("OT510", f"{place}.content", "both text and data")
     if isinstance(data, dict) and data.get("missing_result") is True and content != _MISSING:
         report("OT511", f"{place}.content", "a missing result with something more")
@@ -336,14 +340,19 @@ class Targets:
         self._roles: dict[tuple[str, str], str] = {}
 
     def take(self, event: Event, links: dict[str, str], place: str) -> None:
+        # Only the first place of each target is stored: a report of it is enough, and memory does
+        # not grow with the number of events.
         for name in ("parent_id", "replies_to"):
             if name in links:
-                self._events.setdefault(links[name], f"{place}.links.{name}")
-        actor, role = event.get("actor_id"), event.get("role")
-        if isinstance(actor, str):
-            self._actors.setdefault(actor, f"{place}.actor_id")
-            if isinstance(role, str) and role in _KIND_OF:
-                self._roles.setdefault((actor, role), f"{place}.role")
+                target = links[name]
+                self._events.setdefault(target, f"{place}.links.{name}")
+        actor = event.get("actor_id")
+        if not isinstance(actor, str):
+            return
+        self._actors.setdefault(actor, f"{place}.actor_id")
+        role = event.get("role")
+        if isinstance(role, str) and role in _KIND_OF:
+            self._roles.setdefault((actor, role), f"{place}.role")
 
     def finish(self, ids: set[str], participants: Any, report: ReportProblem) -> None:
         for target, place in self._events.items():

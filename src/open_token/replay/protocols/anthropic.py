@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_list, as_object, as_text
 from open_token.replay.protocols.encoding import encode_named_event, parse_limit
 from open_token.replay.requests import (
     Item,
@@ -15,7 +16,7 @@ from open_token.replay.requests import (
     ToolCall,
     ToolResult,
 )
-from open_token.replay.text import MEDIA, as_list, as_object, as_text, flatten_text, is_media
+from open_token.replay.text import MEDIA, flatten_text, is_media
 
 _USAGE = {
     "input_tokens": 1,
@@ -58,11 +59,15 @@ def _parse_block(block: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
     if kind == "text" and text:
         yield Message("model" if is_model else "user", text)
     elif kind == "tool_use" and is_model:
-        yield ToolCall(as_text(block.get("id")), as_text(block.get("name")), block.get("input"))
+        call_id = as_text(block.get("id"))
+        name = as_text(block.get("name"))
+        yield ToolCall(call_id, name, block.get("input"))
     elif is_media(block) and not is_model:
         yield Message("user", MEDIA)
     elif kind == "tool_result":
-        yield ToolResult(as_text(block.get("tool_use_id")), "", flatten_text(block.get("content")))
+        call_id = as_text(block.get("tool_use_id"))
+        output = flatten_text(block.get("content"))
+        yield ToolResult(call_id, "", output)
 
 
 def _parse_tool(tool: dict[str, Any]) -> Tool:
@@ -113,7 +118,9 @@ def _build_message(
 
 
 def _get_stop_reason(response: ModelResponse) -> str:
-    return "tool_use" if response.calls else "end_turn"
+    if response.calls:
+        return "tool_use"
+    return "end_turn"
 
 
 def _iter_events(response: ModelResponse, request: ModelRequest) -> Iterator[dict[str, Any]]:

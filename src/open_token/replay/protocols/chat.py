@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_list, as_object, as_text
 from open_token.replay.protocols.encoding import encode_event, parse_arguments, parse_limit
 from open_token.replay.requests import (
     Item,
@@ -15,7 +16,7 @@ from open_token.replay.requests import (
     ToolCall,
     ToolResult,
 )
-from open_token.replay.text import MEDIA, as_list, as_object, as_text, flatten_text, is_media
+from open_token.replay.text import MEDIA, flatten_text, is_media
 
 _USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -117,7 +118,8 @@ def _get_finish_reason(response: ModelResponse) -> str:
 def _iter_chunks(response: ModelResponse, request: ModelRequest) -> Iterator[dict[str, Any]]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": response.text}]
     for index, call in enumerate(response.calls):
-        deltas.append({"tool_calls": [{"index": index, **_build_call(call)}]})
+        indexed_call = {"index": index, **_build_call(call)}
+        deltas.append({"tool_calls": [indexed_call]})
     for delta in deltas:
         yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     finish_reason = _get_finish_reason(response)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_list, as_object, as_text
 from open_token.replay.protocols.encoding import encode_event, parse_limit
 from open_token.replay.requests import (
     Item,
@@ -16,7 +17,7 @@ from open_token.replay.requests import (
     ToolCall,
     ToolResult,
 )
-from open_token.replay.text import MEDIA, as_list, as_object, as_text, flatten_text, is_media
+from open_token.replay.text import MEDIA, flatten_text, is_media
 
 _USAGE = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
 _UPPERCASE = re.compile("[A-Z]")
@@ -60,10 +61,14 @@ def _parse_part(part: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
     result = as_object(_get_field(part, "functionResponse"))
     text = as_text(part.get("text"))
     if call:
-        yield ToolCall(as_text(call.get("id")), as_text(call.get("name")), call.get("args") or {})
+        call_id = as_text(call.get("id"))
+        name = as_text(call.get("name"))
+        yield ToolCall(call_id, name, call.get("args") or {})
     elif result:
+        call_id = as_text(result.get("id"))
+        name = as_text(result.get("name"))
         output = flatten_text(result.get("response"))
-        yield ToolResult(as_text(result.get("id")), as_text(result.get("name")), output)
+        yield ToolResult(call_id, name, output)
     elif is_media(part) and not is_model:
         yield Message("user", MEDIA)
     elif text and part.get("thought") is not True:
@@ -72,9 +77,13 @@ def _parse_part(part: dict[str, Any], *, is_model: bool) -> Iterator[Item]:
 
 def _iter_tools(tools: list[Any]) -> Iterator[Tool]:
     for tool in map(as_object, tools):
-        for function in map(as_object, as_list(_get_field(tool, "functionDeclarations"))):
-            schema = _get_field(function, "parametersJsonSchema") or function.get("parameters")
-            yield Tool(as_text(function.get("name")), as_object(schema))
+        functions = as_list(_get_field(tool, "functionDeclarations"))
+        for function in map(as_object, functions):
+            name = as_text(function.get("name"))
+            schema = _get_field(function, "parametersJsonSchema")
+            if not schema:
+                schema = function.get("parameters")
+            yield Tool(name, as_object(schema))
 
 
 def render_reply(response: ModelResponse, request: ModelRequest) -> bytes:

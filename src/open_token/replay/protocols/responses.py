@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import as_list, as_object, as_text
 from open_token.replay.protocols.encoding import encode_named_event, parse_arguments, parse_limit
 from open_token.replay.requests import (
     Item,
@@ -15,7 +16,7 @@ from open_token.replay.requests import (
     ToolCall,
     ToolResult,
 )
-from open_token.replay.text import MEDIA, as_list, as_object, as_text, flatten_text, is_media
+from open_token.replay.text import MEDIA, flatten_text, is_media
 
 _USAGE = {
     "input_tokens": 1,
@@ -63,11 +64,13 @@ def _parse_item(item: dict[str, Any]) -> Iterator[Item]:
 
 
 def _parse_message(item: dict[str, Any]) -> Iterator[Item]:
+    is_model = item["role"] == "assistant"
     content = item.get("content")
-    for block in [content] if isinstance(content, str) else as_list(content):
+    blocks = [content] if isinstance(content, str) else as_list(content)
+    for block in blocks:
         text = MEDIA if is_media(block) else flatten_text(block)
         if text:
-            yield Message("model" if item["role"] == "assistant" else "user", text)
+            yield Message("model" if is_model else "user", text)
 
 
 def _collect_tools(body: dict[str, Any]) -> list[Any]:
@@ -117,6 +120,8 @@ def render_error(status: int, message: str) -> bytes:
 
 
 def _build_output(response: ModelResponse, request: ModelRequest) -> list[dict[str, Any]]:
+    # Clients check the shape of a call against the tool they offered: a custom tool takes one text,
+    # a function an object as JSON text.
     custom_tools = {tool.name for tool in request.tools if tool.is_custom}
     output: list[dict[str, Any]] = []
     for number, part in enumerate(response.parts):
