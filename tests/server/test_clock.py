@@ -18,7 +18,7 @@ def test_times_compare_as_text() -> None:
     assert format_timestamp(first) < format_timestamp(first + timedelta(milliseconds=1))
 
 
-def test_a_clock_can_be_told_what_time_it_is() -> None:
+def test_a_clock_can_be_reported_what_time_it_is() -> None:
     clock = Clock(lambda: datetime(2026, 1, 2, tzinfo=UTC), lambda length: "x" * length)
     assert clock.now() == "2026-01-02T00:00:00.000Z"
     assert clock.now(plus=90) == "2026-01-02T00:01:30.000Z"

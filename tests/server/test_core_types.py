@@ -11,15 +11,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from client_mirror import Mirror
+from helpers.server.live_events import run, summarize_turns
+from helpers.server.reference_client import ReferenceClient
+from helpers.server.rest_server import RestServer
+from helpers.server.socket_server import Client
 from open_token.server import listener
 from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import ModelError, Piece, Request, Text, TextPiece
 from open_token.server.agent.models import demo
 from open_token.server.config import ServerConfig
-from rest import Rest
-from sockets import Client
-from watching import run, seen
 
 Json = dict[str, Any]
 
@@ -183,9 +183,9 @@ class Talk:
         async with Client(self._server.address, key) as raw:
             await raw.subscribe(session_id, event_format="raw", after_sequence=0, resume=True)
             await raw.until(lambda: raw.mirror.seen >= self._last)
-            assert seen(raw.mirror.branch()) == seen(whole)
+            assert summarize_turns(raw.mirror.branch()) == summarize_turns(whole)
             self.heard["raw"] += raw.items()
-        mirror = Mirror()
+        mirror = ReferenceClient()
         async with self._http.stream("GET", f"/api/sessions/{session_id}/events") as stream:
             async for line in stream.aiter_lines():
                 if line.startswith("data: "):
@@ -194,7 +194,7 @@ class Talk:
                     mirror.hear_raw(item)
                     if mirror.seen >= self._last:
                         break
-        assert seen(mirror.branch()) == seen(whole)
+        assert summarize_turns(mirror.branch()) == summarize_turns(whole)
 
 
 @contextlib.asynccontextmanager
@@ -508,7 +508,7 @@ def test_the_document_of_the_routes_knows_every_field(document: Json, name: str)
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    rest = Rest(tmp_path_factory.mktemp("routes") / "data")
+    rest = RestServer(tmp_path_factory.mktemp("routes") / "data")
     made: Json = rest.get("/openapi.json", key=None)
     rest.close()
     return made

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from disconnects import disconnects
-from watching import run
+from helpers.server.live_events import run
+from longrun.disconnects import disconnects
 
 
 async def lost(folder: Path, rounds: int, seed: int) -> None:

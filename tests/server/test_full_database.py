@@ -14,12 +14,18 @@ import asyncpg
 import httpx2
 import pytest
 
-from node_faults import PATIENCE, Cluster, Node, cluster
+from helpers.full_disk import fill_disk, free_disk, mount_small_disk
+from helpers.server.local_services import (
+    Instance,
+    as_owner_of_postgres,
+    new_folder,
+    own_postgres,
+    url_of,
+)
+from helpers.server.stores import prepare_database
+from longrun.node_faults import PATIENCE, Cluster, Node, cluster
 from open_token.errors import StoreError
 from open_token.server.cancellation import cancel_and_wait
-from services import Instance, as_owner_of_postgres, new_folder, own_postgres, url_of
-from small_disks import fill, make_room, small_disk
-from stores import made_ready
 
 SETTINGS = {"min_wal_size": "2MB", "max_wal_size": "8MB"}
 """So that the log, which PostgreSQL writes before all else, needs a new file soon."""
@@ -37,7 +43,7 @@ WORDS = {
 def small_postgres() -> Iterator[tuple[Instance, Path]]:
     """A PostgreSQL whose data and log are on one small disk."""
     folder = new_folder("small")
-    with small_disk(folder / "disk", "80m") as disk:
+    with mount_small_disk(folder / "disk", "80m") as disk:
         as_owner_of_postgres(disk)
         server = own_postgres(folder, disk / "data", SETTINGS)
         try:
@@ -58,7 +64,7 @@ class Refusals:
         before = (len(self.codes), len(self.health))
         async with asyncio.timeout(PATIENCE):
             while len(self.codes) == before[0] or len(self.health) == before[1]:
-                fill(disk)  # PostgreSQL may have given some of its own back
+                fill_disk(disk)  # PostgreSQL may have given some of its own back
                 await self._ask(nodes.nodes, nodes.token)
 
     async def _ask(self, nodes: list[Node], token: str) -> None:
@@ -148,11 +154,11 @@ async def _survives(folder: Path, server: Instance, disk: Path, url: str) -> str
         refusals, db = Refusals(), await asyncpg.connect(url)
         async with _watched_over(server):
             async with _spoken_to(nodes):
-                fill(disk)
+                fill_disk(disk)
                 await refusals.seen(nodes, disk)
                 await _overflow(db, server)
                 await refusals.seen(nodes, disk)
-                make_room(disk)
+                free_disk(disk)
                 await _well(nodes.nodes)
             taken_over = await _patiently(nodes.over)
             assert await nodes.faults() == []
@@ -166,4 +172,4 @@ async def _survives(folder: Path, server: Instance, disk: Path, url: str) -> str
 @pytest.mark.full
 def test_the_whole_disk_of_postgresql_is_full(tmp_path: Path) -> None:
     with small_postgres() as (server, disk):
-        print(asyncio.run(_survives(tmp_path, server, disk, made_ready(url_of(server)))))
+        print(asyncio.run(_survives(tmp_path, server, disk, prepare_database(url_of(server)))))

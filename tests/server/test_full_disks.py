@@ -14,17 +14,17 @@ import asyncpg
 import httpx2
 import pytest
 
-from node_clients import Watcher, said
-from node_faults import LONG, PATIENCE, Node
+from helpers.full_disk import fill_disk, free_disk, mount_small_disk
+from helpers.server.local_services import as_owner_of_postgres, postgres
+from helpers.server.node_clients import Watcher, send_message
+from helpers.server.server_client import ServerClient, run_with_server
+from helpers.server.socket_server import Client
+from helpers.server.stores import new_postgres
+from longrun.node_faults import LONG, PATIENCE, Node
 from open_token.server.cancellation import cancel_and_wait
 from open_token.server.errors import ApiError
 from open_token.server.store.rows import Caller
 from open_token.server.store.sqlite.store import SqliteStore
-from services import as_owner_of_postgres, postgres
-from small_disks import fill, make_room, small_disk
-from sockets import Client
-from stores import new_postgres
-from whole_servers import Asking, served
 
 PRAGMAS = {
     "store.full": ("max_page_count = 1", "max_page_count = 1073741823", "the disk is full"),
@@ -37,10 +37,10 @@ PRAGMAS = {
 
 
 @pytest.mark.parametrize("code", PRAGMAS)
-def test_who_wants_something_written_is_told_why_not(tmp_path: Path, code: str) -> None:
+def test_who_wants_something_written_is_reported_why_not(tmp_path: Path, code: str) -> None:
     begins, ends, words = PRAGMAS[code]
 
-    async def talk(ask: Asking) -> None:
+    async def talk(ask: ServerClient) -> None:
         store, name = ask.services.store, await ask.talk()
         assert isinstance(store, SqliteStore)
         caller = await store.check_key(ask.keys["owner"], ask.services.clock.now())
@@ -57,10 +57,10 @@ def test_who_wants_something_written_is_told_why_not(tmp_path: Path, code: str) 
         assert (await ask.services.chat.send(caller, message))["status"] == "ok"
         assert await store.check(is_deep=True) == []
 
-    served(tmp_path / "data", talk)
+    run_with_server(tmp_path / "data", talk)
 
 
-async def _refused(ask: Asking, caller: Caller, message: Any, code: str) -> None:
+async def _refused(ask: ServerClient, caller: Caller, message: Any, code: str) -> None:
     with pytest.raises(ApiError) as caught:
         await ask.services.chat.send(caller, message)
     assert (caught.value.status, caught.value.code) == (503, code)
@@ -124,7 +124,7 @@ class Served:
         ).is_success
         watcher = Watcher([self.node], self.node.key or "", self.session_id, "socket", Random(1))
         watching = asyncio.create_task(watcher.watch())
-        await said(
+        await send_message(
             [self.node],
             self.node.key or "",
             {"session_id": self.session_id, "message": "long"},
@@ -168,13 +168,13 @@ async def _survives(folder: Path, urls: dict[str, str], *how: Any) -> None:
 
 @pytest.mark.full
 def test_a_full_disk_under_sqlite(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", "6m") as disk:
+    with mount_small_disk(tmp_path / "disk", "6m") as disk:
 
         async def begins() -> None:
-            fill(disk)
+            fill_disk(disk)
 
         async def ends() -> None:
-            make_room(disk)
+            free_disk(disk)
 
         asyncio.run(_survives(disk, {}, begins, ends, {"store.full", "store.disk"}))
         words = [
@@ -193,7 +193,7 @@ def test_a_full_disk_under_sqlite(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_full_disk_under_postgresql(tmp_path: Path) -> None:
     url, server = new_postgres(), postgres()
-    with small_disk(server.folder / "disk", "6m") as disk:
+    with mount_small_disk(server.folder / "disk", "6m") as disk:
         as_owner_of_postgres(disk)
         name = f"small{server.port}"
 
@@ -204,10 +204,10 @@ def test_a_full_disk_under_postgresql(tmp_path: Path) -> None:
             await db.close()
 
         async def begins() -> None:
-            fill(disk)
+            fill_disk(disk)
 
         async def ends() -> None:
-            make_room(disk)
+            free_disk(disk)
 
         asyncio.run(sql(f"CREATE TABLESPACE {name} LOCATION '{disk}'"))
         try:

@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from helpers.server.live_events import ANNA, create_key, create_session, run
+from helpers.server.socket_server import Client, listening
 from open_token.errors import OpenTokenError
 from open_token.server import listener
 from open_token.server.config import Limits, ServerConfig
-from sockets import Client, listening
-from watching import ANNA, begin, key, run
 
 PROGRAM = """
 import asyncio, sys
@@ -53,8 +53,10 @@ def served(folder: Path, how: str = "well") -> Iterator[tuple["subprocess.Popen[
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_starts_tells_its_key_once_and_stops_by_signal(
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+)
+def test_listener_starts_shows_its_key_once_and_stops_by_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with served(tmp_path) as (process, address, key):
@@ -67,9 +69,8 @@ def test_it_starts_tells_its_key_once_and_stops_by_signal(
         process.send_signal(number)
         assert process.communicate(timeout=30) == ("stopping\nstopped\n", "")
         assert process.returncode == 0
-    if number == signal.SIGTERM:
-        with served(tmp_path) as (_, _, again):
-            assert again == "None"
+    with served(tmp_path) as (_, _, again):
+        assert again == "None"
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert process.wait(30) == -signal.SIGTERM
 
 
-def test_a_port_in_use_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_and_nothing_is_made(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = ServerConfig(data=tmp_path / "data", port=taken.getsockname()[1])
         with pytest.raises(OpenTokenError, match="in use") as caught:
@@ -94,7 +95,7 @@ def test_a_port_in_use_is_told_and_nothing_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("127.0.0.1", 70000), ("no.such.host.invalid", 0), ("8.8.8.8", 0)]
 )
-def test_an_address_that_is_none_is_told(tmp_path: Path, host: str, port: int) -> None:
+def test_an_address_that_is_none_is_reported(tmp_path: Path, host: str, port: int) -> None:
     with pytest.raises(OpenTokenError) as caught:
         listener.serve(
             ServerConfig(data=tmp_path, host=host, port=port), {}, lambda address, key: None
@@ -127,11 +128,11 @@ def test_only_a_proxy_that_is_named_is_believed(tmp_path: Path) -> None:
     run(test())
 
 
-def test_who_is_connected_is_told_that_it_stops(tmp_path: Path) -> None:
+def test_who_is_connected_is_reported_that_it_stops(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there:
-            await begin(there.services)
-            client = Client(there.address, await key(there.services))
+            await create_session(there.services)
+            client = Client(there.address, await create_key(there.services))
             await client.__aenter__()
             await client.io.call(
                 "session:subscribe", {"session_id": "sess_1", "event_format": "raw"}

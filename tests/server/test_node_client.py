@@ -10,10 +10,19 @@ from typing import Any
 
 import pytest
 
-from client_mirror import Mirror
+from helpers.server.live_events import (
+    append_events,
+    apply_event,
+    create_key,
+    create_session,
+    fold_turns,
+    run,
+    summarize_turns,
+    word,
+)
+from helpers.server.reference_client import ReferenceClient
+from helpers.server.socket_server import EVENTS, listening
 from open_token.server.listener import RunningServer
-from sockets import EVENTS, listening
-from watching import begin, folded, hear, key, run, seen, word, write
 
 pytestmark = pytest.mark.full
 
@@ -54,7 +63,7 @@ class Node:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self.mirror = Mirror()
+        self.mirror = ReferenceClient()
         self.numbers: list[int] = []
         self.events: list[tuple[str, Any]] = []
 
@@ -82,7 +91,7 @@ class Node:
             if name == "turn:events" or (
                 isinstance(payload, dict) and "stream_sequence" in payload
             ):
-                hear(self.mirror, self.numbers, name, payload)
+                apply_event(self.mirror, self.numbers, name, payload)
             if is_so(name, payload):
                 return payload
         raise AssertionError("the client ended")
@@ -108,9 +117,9 @@ def test_an_exchange_in_both_dialects(tmp_path: Path, node: str, dialect: str) -
 
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
+            await create_session(server.services)
             client = await Node.start(
-                node, server, await key(server.services), event_format=dialect
+                node, server, await create_key(server.services), event_format=dialect
             )
             await client.first("connect")
             client.send("chat:send", {"session_id": "sess_1", "message": "one two three"})
@@ -119,7 +128,7 @@ def test_an_exchange_in_both_dialects(tmp_path: Path, node: str, dialect: str) -
             names = {name for name, _ in client.events} - {"ack", "connect", "upgrade"}
             turns = {"chat:start", "turn:start", "turn:patch", "turn:end"}
             assert names == ({"turn:events"} if dialect == "raw" else turns) | {"chat:end"}
-            assert seen(client.mirror.branch()) == await folded(server.services)
+            assert summarize_turns(client.mirror.branch()) == await fold_turns(server.services)
             client.send("chat:stop", {"session_id": "sess_1"})
             await client.until(
                 lambda name, payload: (
@@ -143,31 +152,31 @@ def test_a_refused_key_is_a_connect_error(tmp_path: Path, node: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
-def test_it_comes_back_by_itself_and_has_everything_once(
+def test_node_client_reconnects_and_gets_each_event_once(
     tmp_path: Path, node: str, dialect: str
 ) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
+            await create_session(server.services)
             client = await Node.start(
-                node, server, await key(server.services), event_format=dialect
+                node, server, await create_key(server.services), event_format=dialect
             )
             await client.first("connect")
             client.send("chat:stop", {"session_id": "sess_1"})
             await client.first("ack")
-            await write(server.services, ("turn.opened", {"turn": {"turn_id": "turn_1"}}))
+            await append_events(server.services, ("turn.opened", {"turn": {"turn_id": "turn_1"}}))
             for number in range(30):
-                await write(server.services, word(f"{number} "))
+                await append_events(server.services, word(f"{number} "))
                 if number % 10 == 5:
                     await client.until(lambda name, payload: client.mirror.seen > 1)
                     for eio_sid in tuple(server.live.server.eio.sockets):
                         server.live.server.abort(eio_sid)
-            await write(server.services, ("turn.ended", {"turn_id": "turn_1"}))
+            await append_events(server.services, ("turn.ended", {"turn_id": "turn_1"}))
             await client.until(lambda name, payload: client.mirror.seen == 33)
             assert [name for name, _ in client.events].count("disconnect") >= 1
             assert client.numbers == sorted(set(client.numbers))
             assert dialect == "legacy" or client.numbers == list(range(2, 34))
-            assert seen(client.mirror.branch()) == await folded(server.services)
+            assert summarize_turns(client.mirror.branch()) == await fold_turns(server.services)
             await client.close()
 
     run(test())

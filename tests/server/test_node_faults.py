@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cut_links import Cut, Link
-from node_faults import LEASE, campaign
-from stores import new_postgres
+from helpers.server.breakable_link import BreakableLink, Cut
+from helpers.server.stores import new_postgres
+from longrun.node_faults import LEASE, campaign
 
 
 @pytest.mark.full
@@ -44,7 +44,7 @@ def test_a_link_that_is_cut(how: Cut) -> None:
             writer.close()
 
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
-        async with server, Link(server.sockets[0].getsockname()[1]) as link:
+        async with server, BreakableLink(server.sockets[0].getsockname()[1]) as link:
             reader, writer = await asyncio.open_connection("127.0.0.1", link.port)
             writer.write(b"before\n")
             assert await reader.readline() == b"before\n"

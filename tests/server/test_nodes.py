@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from buses import Heard, followed, linked
+from helpers.server.buses import Received, wait_until_connected, wait_until_followed
+from helpers.server.local_services import redis_url
+from helpers.server.stores import new_postgres
 from open_token.model.session_types import ContentBlock
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.core import runs
 from open_token.server.lifecycle import create_first_key, run_services
 from open_token.session.actions import send_user_message
-from services import redis_url
-from stores import new_postgres
 
 
 @pytest.mark.full
@@ -33,11 +33,11 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
             caller = await other.store.check_key(key, other.clock.now())
             assert caller is not None
             owner = caller.user.id
-            await linked(one.bus, other.bus)
+            await wait_until_connected(one.bus, other.bus)
             await one.journal.create(owner, {"id": "sess_1", "intent": "Shared"})
-            heard = Heard()
+            heard = Received()
             other.bus.listen("sess_1", heard)
-            await followed(other.bus, "sess_1")
+            await wait_until_followed(other.bus, "sess_1")
             for number in range(10):
                 node = (one, other)[number % 2]
                 said = send_user_message(
@@ -56,7 +56,7 @@ def test_two_nodes_write_and_hear_of_one_session(tmp_path: Path, has_redis: bool
 
 @pytest.mark.full
 @pytest.mark.parametrize("has_redis", [False, True])
-def test_a_worker_is_told_of_the_runs_of_a_gateway(
+def test_a_worker_is_reported_of_the_runs_of_a_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_redis: bool
 ) -> None:
     monkeypatch.setattr(runs, "_POLL", 3600.0)
@@ -72,8 +72,8 @@ def test_a_worker_is_told_of_the_runs_of_a_gateway(
         ):
             caller = await one.store.check_key(await create_first_key(one) or "", one.clock.now())
             assert caller is not None
-            await linked(one.bus, other.bus)
-            await followed(other.bus._bus, runs.WAKE_CHANNEL)  # type: ignore[attr-defined]
+            await wait_until_connected(one.bus, other.bus)
+            await wait_until_followed(other.bus._bus, runs.WAKE_CHANNEL)  # type: ignore[attr-defined]
             for number in range(3):
                 written = await one.journal.create(caller.user.id, {})
                 name = written.entries[0].session_id

@@ -4,9 +4,9 @@ deleted."""
 import pytest
 from hypothesis import given
 
+from helpers.server.random_sessions import SessionLog, session_logs
 from open_token.model.log_events import LogError
 from open_token.session import SessionState, actions, branches
-from session_logs import Talk, talks
 
 AT = "2026-01-01T00:00:00Z"
 
@@ -156,8 +156,8 @@ def test_a_checkpoint_without_a_turn() -> None:
     assert words(state) == ["a", "a!"]
 
 
-@given(talks())
-def test_nothing_is_deleted(talk: Talk) -> None:
+@given(session_logs())
+def test_nothing_is_deleted(talk: SessionLog) -> None:
     opened = [
         entry.data["turn"]["turn_id"] for entry in talk.entries if entry.kind == "turn.opened"
     ]

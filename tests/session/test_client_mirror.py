@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from client_mirror import Mirror
+from helpers.server.reference_client import ReferenceClient
 from open_token.session import SessionState, to_legacy_event, to_stream_item
 
 AT = "2026-01-01T00:00:00Z"
@@ -19,7 +19,7 @@ LOG: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_each_item_counts_once() -> None:
-    state, mirror = SessionState("s"), Mirror()
+    state, mirror = SessionState("s"), ReferenceClient()
     items = [to_stream_item(state.add(kind, data, AT), state) for kind, data in LOG]
     for item in [*items[:5], *items[2:], *items]:
         assert item is not None
@@ -34,7 +34,7 @@ def test_each_item_counts_once() -> None:
 
 
 def test_the_older_dialect() -> None:
-    state, mirror = SessionState("s"), Mirror()
+    state, mirror = SessionState("s"), ReferenceClient()
     for kind, data in LOG:
         told = to_legacy_event(state.add(kind, data, AT), state)
         assert told is not None

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 
-from client_mirror import Mirror
+from helpers.server.random_sessions import SessionLog, session_logs
+from helpers.server.reference_client import ReferenceClient
 from open_token import api
 from open_token.builder.draft import Draft
 from open_token.context import Context
@@ -23,7 +24,7 @@ from open_token.session import SessionState, actions, branches, fold_log, to_str
 from open_token.session.document_import import import_document
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
-from session_logs import Talk, talks
+from readers.provider_readers import tokens
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AT = "2026-02-01T00:00:00Z"
@@ -82,7 +83,7 @@ def test_in_and_out_again(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS[::5], ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_a_client_sees_what_was_imported(path: Path) -> None:
     state, entries = imported(document_of(path))
-    mirror = Mirror()
+    mirror = ReferenceClient()
     for entry in entries:
         if (item := to_stream_item(entry, state)) is not None:
             mirror.hear_raw(msgspec.json.decode(msgspec.json.encode(item)))
@@ -119,7 +120,7 @@ def test_turns_of_a_document() -> None:
         ("sorter", "user", "message", 1, 0),
         ("sorter", "assistant", "message", 1, 1),
     ]
-    assert turns[1].usage == {"input_tokens": 500, "output_tokens": 200}
+    assert turns[1].usage == tokens(input_tokens=500, output_tokens=200)
     assert [(call.id, call.status) for call in turns[1].tool_calls] == [
         ("tc_1", "done"),
         ("tc_2", "done"),
@@ -213,8 +214,8 @@ def test_a_document_that_was_rewound(chosen: str, has_old: bool) -> None:
     assert [problem for problem in validate(whole) if problem.severity == "error"] == []
 
 
-@given(talks())
-def test_any_session_exports_and_comes_back(talk: Talk) -> None:
+@given(session_logs())
+def test_any_session_exports_and_comes_back(talk: SessionLog) -> None:
     assume(talk.state.turns)
     data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in talk.entries)
     source = Source("log", data=data)

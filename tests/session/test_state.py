@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client_mirror import Mirror
-from linear import grows_no_faster
+from helpers.growth import grows_linearly
+from helpers.server.random_sessions import SessionLog, session_logs
+from helpers.server.reference_client import ReferenceClient
 from open_token.model.log_events import LogEntry, LogError, NewEvent, merge_deltas
 from open_token.model.session_types import TurnProjection, from_builtins, to_builtins
 from open_token.session import SessionState, fold_log, to_legacy_event, to_stream_item
-from session_logs import Talk, talks
 
 AT = "2026-01-01T00:00:00Z"
 
@@ -36,8 +36,8 @@ def log_of(*made: NewEvent) -> tuple[SessionState, list[LogEntry]]:
     return state, [state.add(kind, data, AT) for kind, data in made]
 
 
-@given(talks(), st.integers(0, 200))
-def test_folded_at_once_or_entry_by_entry(talk: Talk, place: int) -> None:
+@given(session_logs(), st.integers(0, 200))
+def test_folded_at_once_or_entry_by_entry(talk: SessionLog, place: int) -> None:
     entries = msgspec.json.decode(msgspec.json.encode(talk.entries), type=list[LogEntry])
     whole = fold_log(entries).snapshot()
     assert wired(whole) == wired(talk.state.snapshot())
@@ -50,9 +50,9 @@ def test_folded_at_once_or_entry_by_entry(talk: Talk, place: int) -> None:
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
 
 
-@given(talks())
-def test_a_client_has_the_same_turns_after_every_event(talk: Talk) -> None:
-    state, old, new = SessionState("sess_1"), Mirror(), Mirror()
+@given(session_logs())
+def test_a_client_has_the_same_turns_after_every_event(talk: SessionLog) -> None:
+    state, old, new = SessionState("sess_1"), ReferenceClient(), ReferenceClient()
     for entry in talk.entries:
         state.apply(entry)
         if (item := to_stream_item(entry, state)) is not None:
@@ -68,13 +68,13 @@ def test_a_client_has_the_same_turns_after_every_event(talk: Talk) -> None:
         assert len(mirror.turns()) == len(state.turns)
 
 
-@given(talks(), st.data())
-def test_a_client_that_comes_back_has_the_same_turns(talk: Talk, data: st.DataObject) -> None:
+@given(session_logs(), st.data())
+def test_a_client_that_comes_back_has_the_same_turns(talk: SessionLog, data: st.DataObject) -> None:
     """It is sent the rest of the log, rendered with the turns as they are by then, and some of it
     twice."""
     cut = data.draw(st.integers(0, len(talk.entries)))
     again = data.draw(st.integers(0, cut))
-    state, mirror = SessionState("sess_1"), Mirror()
+    state, mirror = SessionState("sess_1"), ReferenceClient()
     for entry in talk.entries[:cut]:
         state.apply(entry)
         if (item := to_stream_item(entry, state)) is not None:
@@ -87,8 +87,8 @@ def test_a_client_that_comes_back_has_the_same_turns(talk: Talk, data: st.DataOb
 
 
 @pytest.mark.spec("stream-sequence")
-@given(talks())
-def test_numbers_only_grow(talk: Talk) -> None:
+@given(session_logs())
+def test_numbers_only_grow(talk: SessionLog) -> None:
     items = [
         item for entry in talk.entries if (item := to_stream_item(entry, talk.state)) is not None
     ]
@@ -105,8 +105,8 @@ def test_numbers_only_grow(talk: Talk) -> None:
     )
 
 
-@given(talks())
-def test_pieces_that_were_put_together_make_the_same_turns(talk: Talk) -> None:
+@given(session_logs())
+def test_pieces_that_were_put_together_make_the_same_turns(talk: SessionLog) -> None:
     made = [(entry.kind, {**entry.data, "patch": 0}) for entry in talk.entries]
     state = SessionState("sess_1")
     for kind, data in merge_deltas(made):
@@ -128,7 +128,7 @@ def test_a_long_stream_costs_no_more_than_its_length() -> None:
             to_stream_item(state.add("text.delta", {"turn_id": "t", "text": "word "}, AT), state)
         assert state.turn("t").blocks[0].content == "word " * count
 
-    assert grows_no_faster(work, 2_000, 8)
+    assert grows_linearly(work, 2_000, 8)
 
 
 def test_what_was_shown_stays_as_it_was() -> None:
@@ -275,7 +275,7 @@ def test_a_block_in_the_place_of_another() -> None:
             {"turn_id": "t", "block": {"type": "plan_status", "content": None}, "block_index": 0},
         ),
     )
-    mirror = Mirror()
+    mirror = ReferenceClient()
     for entry in entries:
         mirror.hear_raw(wired(to_stream_item(entry, state)))
     assert seen(mirror.branch()) == wired(to_builtins(state.branch()))

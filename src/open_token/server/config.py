@@ -36,6 +36,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Concurrent runs on this node."""
     workspace_bytes: int = 1 << 30
     """Size of the files of one session."""
+    transfer_seconds: int = 900
+    """Seconds that a step of an export, an import or a preview may take."""
 
 
 PROVIDERS = ("anthropic", "openai", "google", "recorded")

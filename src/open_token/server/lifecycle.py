@@ -3,13 +3,17 @@
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from open_token.errors import StoreError
 from open_token.server.agent.tools.toolbox import Toolbox
-from open_token.server.bus.factory import create_bus
+from open_token.server.bus.interface import Bus
+from open_token.server.bus.local import LocalBus
+from open_token.server.bus.remote import Heads
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.core import transfer
 from open_token.server.core.background_tasks import BackgroundTasks
 from open_token.server.core.chat import Chat
+from open_token.server.core.jobs import Jobs
 from open_token.server.core.journal import Journal
 from open_token.server.core.replay import Replays
 from open_token.server.core.runs import Runner
@@ -44,6 +48,8 @@ async def run_services(
         journal = Journal(store, bus, clock, is_only_writer=config.database is None)
         services = Services(config, store, bus, clock, journal, env, metrics)
 
+        services.jobs = Jobs(config.limits.transfer_seconds)
+        stack.callback(services.jobs.close)
         services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
         services.feed = Feed(services)
         stack.push_async_callback(services.feed.close)
@@ -85,3 +91,36 @@ async def create_first_key(services: Services) -> str | None:
         return None  # another node was faster
     _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
     return plaintext
+
+
+def create_bus(heads: Heads, database: str | None = None, redis: str | None = None) -> Bus:
+    """Open the bus of a node; drivers are only imported when they are needed."""
+    if redis is not None:
+        return _open_redis(redis, heads)
+    if database is not None:
+        return _open_postgres(database, heads)
+    return LocalBus()
+
+
+def _open_redis(url: str, heads: Heads) -> Bus:
+    try:
+        from open_token.server.bus.redis import open_bus
+    except ModuleNotFoundError as problem:
+        raise _build_driver_error(problem, "redis") from None
+    return open_bus(url, heads)
+
+
+def _open_postgres(url: str, heads: Heads) -> Bus:
+    try:
+        from open_token.server.bus.postgres import open_bus
+    except ModuleNotFoundError as problem:
+        raise _build_driver_error(problem, "postgres") from None
+    return open_bus(url, heads)
+
+
+def _build_driver_error(problem: ModuleNotFoundError, extra: str) -> StoreError:
+    return StoreError(
+        f"the package {problem.name} is not installed",
+        help=f"pip install 'open-token[{extra}]', or in a checkout: scripts/setup server {extra}",
+        code="store.driver",
+    )

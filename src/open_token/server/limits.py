@@ -197,7 +197,9 @@ class _CountedBody:
             self._rejection = _too_long(self._max_bytes)
         elif not self.budget.reserve(self._received):
             self._rejection = _TOO_MANY_BYTES
-        return {"type": "http.disconnect"} if self._rejection else message
+        if self._rejection:
+            return {"type": "http.disconnect"}
+        return message
 
     async def send(self, message: dict[str, Any]) -> None:
         rejection = self._rejection
@@ -215,13 +217,17 @@ def _is_event_stream(scope: Scope) -> bool:
 
 
 def _hash_key(authorization: bytes | None) -> str:
-    return hashlib.sha256(authorization).hexdigest() if authorization else ""
+    if authorization:
+        return hashlib.sha256(authorization).hexdigest()
+    return ""
 
 
 def client_key(scope: Scope) -> str:
     """Return the name under which the requests of an address are counted."""
     client = scope.get("client")
-    return f"address:{normalize_address(client[0])}" if client else "address:"
+    if client:
+        return f"address:{normalize_address(client[0])}"
+    return "address:"
 
 
 @functools.lru_cache(maxsize=_MAX_KNOWN)
@@ -241,7 +247,9 @@ def normalize_address(host: str) -> str:
 def content_length(scope: Scope) -> int:
     """Return the announced length of a body; 0 when there is none."""
     value = dict(scope["headers"]).get(b"content-length", b"")
-    return int(value) if value.isdigit() and len(value) < 20 else 0
+    if value.isdigit() and len(value) < 20:
+        return int(value)
+    return 0
 
 
 async def _send_rejection(send: Send, rejection: _Rejection) -> None:

@@ -214,7 +214,9 @@ def _address_error(host: str, port: int, problem: Exception | None) -> OpenToken
 
 def _format_address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if ":" in host:
+        return f"http://[{host}]:{port}"
+    return f"http://{host}:{port}"
 
 
 @contextlib.contextmanager

@@ -50,16 +50,23 @@ class Metrics:
     def render(self) -> str:
         """Return all metrics as text."""
         samples: dict[str, list[str]] = {name: [] for name in _HELP}
-        for (name, labels), value in sorted(self._counts.items()):
-            samples[name].append(f"{name}{_format_labels(labels)} {value}")
-        for (name, labels), histogram in sorted(self._histograms.items(), key=lambda item: item[0]):
-            samples[name] += histogram.lines(name, labels)
+        # Sorted, so that two scrapes list the same metrics in the same order.
+        for key in sorted(self._counts):
+            name, labels = key
+            samples[name].append(f"{name}{_format_labels(labels)} {self._counts[key]}")
+        for key in sorted(self._histograms):
+            name, labels = key
+            samples[name] += self._histograms[key].lines(name, labels)
         for name, level in self._gauges().items():
             samples[name].append(f"{name} {level}")
+
         lines: list[str] = []
         for name, (kind, text) in _HELP.items():
-            if samples[name]:
-                lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *samples[name]]
+            if not samples[name]:
+                continue
+            lines.append(f"# HELP {name} {text}")
+            lines.append(f"# TYPE {name} {kind}")
+            lines += samples[name]
         return "\n".join(lines) + "\n"
 
     def _gauges(self) -> dict[str, float]:
@@ -92,13 +99,16 @@ class _Histogram:
         self.total += seconds
 
     def lines(self, name: str, labels: _Labels) -> Iterator[str]:
+        """Yield the samples of the histogram; its buckets are cumulative."""
+        bounds = [*map(str, BOUNDS), "+Inf"]
         cumulative = 0
-        for bound, count in zip((*map(str, BOUNDS), "+Inf"), self.counts, strict=True):
+        for bound, count in zip(bounds, self.counts, strict=True):
             cumulative += count
             bucket_labels = _format_labels((*labels, ("le", bound)))
             yield f"{name}_bucket{bucket_labels} {cumulative}"
-        yield f"{name}_sum{_format_labels(labels)} {self.total:.6f}"
-        yield f"{name}_count{_format_labels(labels)} {cumulative}"
+        formatted = _format_labels(labels)
+        yield f"{name}_sum{formatted} {self.total:.6f}"
+        yield f"{name}_count{formatted} {cumulative}"
 
 
 def _format_labels(labels: _Labels) -> str:

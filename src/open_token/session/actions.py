@@ -168,16 +168,21 @@ def _build_answer_text(question: Json, selection: Any, custom: Any) -> str:
     if not isinstance(options, list):
         options = []
     indexes = selection if isinstance(selection, list) else [selection]
-    labels = []
+    labels: list[str] = []
     for index in indexes:
         if type(index) is int and 0 <= index < len(options):
-            option = options[index]
-            labels.append(option["label"] if isinstance(option, dict) else option)
+            labels.append(_get_option_label(options[index]))
     if isinstance(custom, str) and custom:
         labels.append(custom)
-    return ", ".join(
-        label if isinstance(label, str) else msgspec.json.encode(label).decode() for label in labels
-    )
+    return ", ".join(labels)
+
+
+def _get_option_label(option: Any) -> str:
+    """Return the text of an option, which a model may have given as any JSON value."""
+    label = option["label"] if isinstance(option, dict) else option
+    if isinstance(label, str):
+        return label
+    return msgspec.json.encode(label).decode()
 
 
 def _get_question(state: SessionState, tool_call_id: str) -> QuestionAsked:

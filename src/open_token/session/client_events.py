@@ -111,7 +111,10 @@ def _get_origin(session: Session) -> Json:
     origin = {}
     if session.solution_id is not None:
         origin["solution_id"] = session.solution_id
-    template = session.more.get("template_id") if isinstance(session.more, dict) else None
+    if isinstance(session.more, dict):
+        template = session.more.get("template_id")
+    else:
+        template = None
     if template is not None:
         origin["template_id"] = template
     return origin
@@ -268,8 +271,10 @@ def _convert_question_answered(event: CallEventData, view: SessionView) -> Clien
 
 def _convert_mode(event: ModeChanged, view: SessionView) -> ClientEvent:
     if not event.turn_id:
-        return "session:updated", {**to_builtins(view.session), "mode": event.to}
-    block = ContentBlock(type="mode_change", content={"from": event.before, "to": event.to})
+        session = to_builtins(view.session)
+        return "session:updated", {**session, "mode": event.to}
+    change = {"from": event.before, "to": event.to}
+    block = ContentBlock(type="mode_change", content=change)
     return _build_block_patch(event, block, event.block_index)
 
 

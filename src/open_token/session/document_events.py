@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
+from open_token.jsontools.objects import get_content
 from open_token.model.log_events import Json
 from open_token.model.session_types import BlockType, ContentBlock, ToolCallProjection
 
@@ -17,15 +18,6 @@ _ANNOTATION_BLOCKS = (
     "plan_status",
 )
 _ANNOTATION_KEYS = ("kind", "native_call_id")
-
-
-def get_content(event: Json) -> Any:
-    """Return the text of an event, or else its data."""
-    content = event.get("content")
-    if not isinstance(content, dict):
-        return None
-    text = content.get("text")
-    return text if isinstance(text, str) else content.get("data")
 
 
 def to_tool_call(event: Json, tool_call_id: str) -> ToolCallProjection | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from open_token.jsontools.objects import get_content, get_links
 from open_token.model.log_events import Json, LogEntry
 from open_token.model.session_types import ROOT_LOOP, MemoryRef
-from open_token.session.document_events import get_content
 from open_token.session.state import COMPACTION_FIELDS, SessionState
 
 _BRANCH_SPANS = ("abandoned_branch", "branch")
@@ -95,7 +95,7 @@ class _Importer:
 
     def add_event(self, event: Json) -> Iterator[LogEntry]:
         """Yield the entries for one event."""
-        span = self.spans.get(str(_get_links(event).get("span_id")))
+        span = self.spans.get(str(get_links(event).get("span_id")))
         loop = span.loop if span else self.root
         event_type = event.get("type")
         if event_type == "message":
@@ -154,21 +154,26 @@ class _Importer:
     def _add_call(self, event: Json, loop: _Loop) -> Iterator[LogEntry]:
         yield from self._ensure_assistant_turn(event, loop)
         turn_id = loop.turn_id or ""
-        links = _get_links(event)
+        links = get_links(event)
         data = get_content(event)
         call_id = data.get("native_call_id") if isinstance(data, dict) else None
         if not isinstance(call_id, str) or not call_id:
             call_id = str(links.get("call_id") or self._next_id("tc"))
+        # Native ids repeat, for example in branches of one conversation; ids of a session do not.
         if call_id in self.state.callers:
-            call_id = f"{call_id}#{self._next_id('tc')}"
+            suffix = self._next_id("tc")
+            call_id = f"{call_id}#{suffix}"
         if "call_id" in links:
-            self.calls[str(links["call_id"])] = (turn_id, call_id, loop)
+            document_call_id = str(links["call_id"])
+            self.calls[document_call_id] = (turn_id, call_id, loop)
         yield self._store_event(event, turn_id=turn_id, tool_call_id=call_id)
         yield from self._add_usage(event, turn_id)
 
     def _add_result(self, event: Json, loop: _Loop) -> Iterator[LogEntry]:
-        call = self.calls.get(str(_get_links(event).get("call_id")))
+        document_call_id = str(get_links(event).get("call_id"))
+        call = self.calls.get(document_call_id)
         if call is None:
+            # The document lacks the call. Its result is preserved in the turn around it.
             yield from self._ensure_assistant_turn(event, loop)
             yield self._store_event(event, turn_id=loop.turn_id)
             yield from self._add_usage(event, loop.turn_id)
@@ -191,7 +196,7 @@ class _Importer:
         else:
             yield self._store_event(event)
         if kind == "result_facts" and data.get("is_error") is True:
-            result = self.results.get(str(_get_links(event).get("parent_id")))
+            result = self.results.get(str(get_links(event).get("parent_id")))
             if result is not None:
                 turn_id, call_id = result
                 yield self._add(
@@ -217,24 +222,28 @@ class _Importer:
         yield self._add("turn.ended", turn_id=turn_id)
 
     def _start_span(self, event: Json, outer: _Span | None) -> Iterator[LogEntry]:
-        links = _get_links(event)
+        links = get_links(event)
         content = get_content(event)
         data: Json = content if isinstance(content, dict) else {}
         outer = outer or self.spans.get(str(data.get("parent_span")))
         loop = outer.loop if outer else self.root
+        span_id = str(links.get("span_id"))
         if data.get("kind") in _BRANCH_SPANS:
+            # The head before the branch is stored: the end of the span moves back to it.
             yield from self._end_turn(loop)
             span = _Span(loop, True, self.state.head, self.current_branch)
             if self.current_branch is None:
                 self.current_branch = span
         else:
-            call = self.calls.get(str(links.get("call_id")))
             loop_id = data.get("name")
+            # A subagent that has the name of the root would take its turns for the root's.
             if not isinstance(loop_id, str) or loop_id in ("", ROOT_LOOP):
-                loop_id = str(links.get("span_id"))
-            span = _Span(_Loop(loop_id, call[1] if call else None))
+                loop_id = span_id
+            started_by = self.calls.get(str(links.get("call_id")))
+            caller_id = started_by[1] if started_by else None
+            span = _Span(_Loop(loop_id, caller_id))
         yield self._store_event(event)
-        self.spans[str(links.get("span_id"))] = span
+        self.spans[span_id] = span
 
     def _end_span(self, event: Json, span: _Span | None) -> Iterator[LogEntry]:
         if span is not None:
@@ -303,11 +312,6 @@ class _Importer:
         """Return the next id of a turn, a checkpoint or a call; it is unique among all sessions."""
         self.count += 1
         return f"{kind}_{self.state.session_id.removeprefix('sess_')}_{self.count}"
-
-
-def _get_links(event: Json) -> Json:
-    links = event.get("links")
-    return links if isinstance(links, dict) else {}
 
 
 def _get_memory_refs(refs: Any) -> list[Json]:

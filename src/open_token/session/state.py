@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from open_token.jsontools.objects import omit_keys
 from open_token.model.log_events import (
     BlockAdded,
     BranchMoved,
@@ -151,7 +152,9 @@ class SessionState:
     @property
     def head(self) -> str | None:
         """The entry id of the last turn of the current branch."""
-        return self.path[-1].facts.id if self.path else None
+        if self.path:
+            return self.path[-1].facts.id
+        return None
 
     def apply(self, entry: LogEntry) -> EventData:
         """Apply the next entry of the log and return its data.
@@ -308,8 +311,12 @@ def _apply_run_ended(state: SessionState, event: RunEnded, at: str) -> None:
 
 def _known_fields(event: EventData, names: Iterable[str]) -> Json:
     """Return the named fields of an event that are not None."""
-    values = {name: getattr(event, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    known = {}
+    for name in names:
+        value = getattr(event, name)
+        if value is not None:
+            known[name] = value
+    return known
 
 
 def _has_open_question(state: SessionState) -> bool:
@@ -358,7 +365,7 @@ def _apply_branch_moved(state: SessionState, event: BranchMoved, at: str) -> Non
     path = state.path_to(event.head)
     # Branches of an imported document have annotations of their own among its events.
     if event.reason != "imported":
-        data = {name: value for name, value in dump_event_data(event).items() if name != "head"}
+        data = omit_keys(dump_event_data(event), "head")
         shared = {turn.facts.id for turn in path}
         data["left"] = sum(turn.facts.id not in shared for turn in state.path)
         state.annotate(at, {"kind": "branch_moved", **data}, anchor=event.head)
@@ -383,9 +390,12 @@ def _apply_turn_opened(state: SessionState, event: TurnOpened, at: str) -> None:
         raise LogError("turn exists already")
     if event.parent_id is not UNSET and event.parent_id != state.head:
         raise LogError("turn does not follow the head of the branch")
+    # The fold completes the entry: what is derived here is sent to clients along with it.
     event.parent_id = state.head
     event.turn = values
     turn = Turn(facts, state.head, at, deprecated=state.deprecated, imported=event.imported)
+    # Blocks and calls grow with every delta. They live in buffers, and are put back into the facts
+    # only when somebody asks for a snapshot.
     turn.blocks = [BlockBuffer(block) for block in facts.blocks]
     turn.calls = {call.id: CallBuffer(call) for call in facts.tool_calls}
     facts.blocks = []
@@ -394,6 +404,7 @@ def _apply_turn_opened(state: SessionState, event: TurnOpened, at: str) -> None:
     state.turns[facts.turn_id] = turn
     state.nodes[facts.id] = turn
     state.callers |= dict.fromkeys(turn.calls, facts.turn_id)
+    # A checkpoint is made just before the turn that it restores to.
     newest = next(reversed(state.checkpoints.values()), None)
     if newest is not None and newest.turn_id == facts.turn_id:
         turn.checkpoint_id = newest.checkpoint_id
@@ -559,7 +570,10 @@ def _apply_event_imported(state: SessionState, event: EventImported, at: str) ->
     if event.turn_id:
         _show_imported(state, event)
     if event.anchor is UNSET:
-        event.anchor = state.turns[event.turn_id].facts.id if event.turn_id else state.head
+        if event.turn_id:
+            event.anchor = state.turns[event.turn_id].facts.id
+        else:
+            event.anchor = state.head
     state.imported_events.append(ImportedEvent(event.anchor, event.event))
 
 

@@ -1,3 +1,3 @@
 """What tests of agents share."""
 
-from agent_rooms import fakes as fakes
+from helpers.server.agent_session import fakes as fakes

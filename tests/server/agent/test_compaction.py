@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import ModelError, UsagePiece
 from open_token.server.errors import ApiError
@@ -17,10 +23,10 @@ Fakes = Callable[..., None]
 def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         full = ["an answer", UsagePiece({"input_tokens": 900, "output_tokens": 20})]
-        model = Scripted("first", full, "the summary", "third", context_window=1000)
+        model = ScriptedModel("first", full, "the summary", "third", context_window=1000)
         model.stream = _counting(model)  # type: ignore[method-assign]
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("one")
             await room.send("two")
@@ -44,7 +50,7 @@ def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: 
     run(talk())
 
 
-def _counting(model: Scripted):  # type: ignore[no-untyped-def]
+def _counting(model: ScriptedModel):  # type: ignore[no-untyped-def]
     """Only what the test wrote is counted."""
 
     async def stream(request):  # type: ignore[no-untyped-def]
@@ -63,11 +69,15 @@ def _counting(model: Scripted):  # type: ignore[no-untyped-def]
 @pytest.mark.spec("compaction-turn")
 def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted(
-            calls("T", "c1"), [ModelError("too long", "context")], "summary", "at last", "and after"
+        model = ScriptedModel(
+            build_call_pieces("T", "c1"),
+            [ModelError("too long", "context")],
+            "summary",
+            "at last",
+            "and after",
         )
-        fakes(model, Fake("T", lambda _: "x" * 500))
-        async with rooms(tmp_path) as opened:
+        fakes(model, FakeTool("T", lambda _: "x" * 500))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             kinds = [(turn["kind"], turn["status"]) for turn in room.turns()[2:]]
@@ -89,8 +99,8 @@ def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
 def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fault = [ModelError("too long", "context")]
-        fakes(Scripted(fault, "summary", fault))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(fault, "summary", fault))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert room.mirror.session["status"] == "failed"
@@ -102,9 +112,9 @@ def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> 
 
 def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("one", [ModelError("no key", "auth")], "two")
+        model = ScriptedModel("one", [ModelError("no key", "auth")], "two")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             with pytest.raises(ApiError, match="no key"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import rooms, run
+from helpers.server.agent_session import open_agent_session, run
 from open_token.server.agent.context_usage import (
     build_context_stats,
     estimate_messages,
@@ -33,7 +33,7 @@ def test_estimates() -> None:
 
 def test_the_window_of_a_session(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             empty = build_context_stats(room.services, await room.state())
             assert (empty.model, empty.context_window, empty.estimated) == ("demo", 32_000, True)
@@ -68,7 +68,7 @@ class Heavy:
 @pytest.mark.spec("context-stats")
 def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             tools: Any = [Heavy()]
             before = build_context_stats(room.services, await room.state(), tools)

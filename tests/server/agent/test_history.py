@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_rooms import Fake, Scripted, rooms, run
+from helpers.server.agent_session import FakeTool, ScriptedModel, open_agent_session, run
 from open_token.model.session_types import ContentBlock, to_builtins
 from open_token.server.agent.history import build_messages, get_last_text
 from open_token.server.agent.model_interface import Call, Media, Result, Text, Thinking
@@ -140,7 +140,7 @@ def test_what_is_left_out() -> None:
 
 
 @pytest.mark.spec("session-import")
-def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
+def test_an_imported_conversation_goes_on_and_nothing_of_it_is_run(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
     """Its system text is not said to the model, and its open call has a result before anything new
@@ -148,11 +148,11 @@ def test_an_imported_talk_goes_on_and_nothing_of_it_is_run(
     wants = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "rm -r ."}}
     said = [{"role": "user", "content": "Tidy up."}, {"role": "assistant", "content": [wants]}]
     data = msgspec.json.encode({"model": "claude-x", "system": "Obey the file.", "messages": said})
-    model, bash = Scripted("Nothing was run."), Fake("Bash", lambda _: "ran")
+    model, bash = ScriptedModel("Nothing was run."), FakeTool("Bash", lambda _: "ran")
     fakes(model, bash)
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             first = await opened()
             upload = Upload(io.BytesIO(data), "talk.json")
             session = await import_session(first.services, first.caller.user.id, upload)

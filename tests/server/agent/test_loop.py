@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent.model_interface import ModelError, UsagePiece
 from open_token.server.agent.tool_calls import NOT_WHILE_PLANNING
 from open_token.server.store.interface import ConflictError
@@ -22,13 +28,18 @@ def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
 ) -> None:
     async def talk() -> None:
         order: list[str] = []
-        one = Fake("One", lambda _: order.append("one") or {"files": ["a"]})
-        two = Fake("Two", lambda _: order.append("two") or "text")
-        model = Scripted(
-            ["I look. ", *calls("One", "c1", '{"x": 1}'), *calls("Two", "c2", "")], "seen"
+        one = FakeTool("One", lambda _: order.append("one") or {"files": ["a"]})
+        two = FakeTool("Two", lambda _: order.append("two") or "text")
+        model = ScriptedModel(
+            [
+                "I look. ",
+                *build_call_pieces("One", "c1", '{"x": 1}'),
+                *build_call_pieces("Two", "c2", ""),
+            ],
+            "seen",
         )
         fakes(model, one, two)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert order == ["one", "two"]
@@ -53,8 +64,11 @@ def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
 
 def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("One", "c"), calls("One", "c"), "end"), Fake("One", lambda _: 1))
-        async with rooms(tmp_path) as opened:
+        fakes(
+            ScriptedModel(build_call_pieces("One", "c"), build_call_pieces("One", "c"), "end"),
+            FakeTool("One", lambda _: 1),
+        )
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             names = [call["id"] for turn in room.turns() for call in turn["tool_calls"]]
@@ -67,8 +81,11 @@ def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
 @pytest.mark.spec("chat-end")
 def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(*(calls("One", f"c{n}") for n in range(9))), Fake("One", lambda _: 1))
-        async with rooms(tmp_path, max_turns=3) as opened:
+        fakes(
+            ScriptedModel(*(build_call_pieces("One", f"c{n}") for n in range(9))),
+            FakeTool("One", lambda _: 1),
+        )
+        async with open_agent_session(tmp_path, max_turns=3) as opened:
             room = await opened()
             await room.send("go")
             assert len(room.turns()) == 4
@@ -82,14 +99,14 @@ def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
 @pytest.mark.spec("subagent-turns")
 def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted(
-            calls("Agent", "c1", '{"prompt": "look"}'),
-            calls("One", "c2"),
+        model = ScriptedModel(
+            build_call_pieces("Agent", "c1", '{"prompt": "look"}'),
+            build_call_pieces("One", "c2"),
             "child done",
             "parent done",
         )
-        fakes(model, Fake("One", lambda _: "found"))
-        async with rooms(tmp_path) as opened:
+        fakes(model, FakeTool("One", lambda _: "found"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             loops = [
@@ -116,10 +133,10 @@ def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
 
 def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        deeper = [calls("Agent", f"c{n}", '{"prompt": "deeper"}') for n in range(4)]
-        model = Scripted(*deeper, "d3", "d2", "d1", "d0")
+        deeper = [build_call_pieces("Agent", f"c{n}", '{"prompt": "deeper"}') for n in range(4)]
+        model = ScriptedModel(*deeper, "d3", "d2", "d1", "d0")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert "depth" in room.turns()[7]["tool_calls"][0]["result"]["error"]
@@ -132,7 +149,7 @@ def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
 @pytest.mark.spec("subagent-turns")
 def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("subagent ask")
             parent, child = room.turns()[1], room.turns()[3]
@@ -155,11 +172,13 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
 def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(
-            Scripted(
-                calls("Agent", "c1", '{"prompt": "p"}'), [ModelError("no key", "auth")], "so be it"
+            ScriptedModel(
+                build_call_pieces("Agent", "c1", '{"prompt": "p"}'),
+                [ModelError("no key", "auth")],
+                "so be it",
             )
         )
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert room.mirror.session["status"] == "completed"
@@ -174,17 +193,17 @@ def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
 def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         ask = '{"questions": [{"question": "Q", "options": [{"label": "A"}]}]}'
-        tool = Fake("One", lambda _: 1)
-        model = Scripted(
+        tool = FakeTool("One", lambda _: 1)
+        model = ScriptedModel(
             [
-                *calls("AskUserQuestion", "c1", ask),
-                *calls("One", "c2"),
-                *calls("AskUserQuestion", "c3", ask),
+                *build_call_pieces("AskUserQuestion", "c1", ask),
+                *build_call_pieces("One", "c2"),
+                *build_call_pieces("AskUserQuestion", "c3", ask),
             ],
             "end",
         )
         fakes(model, tool)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert tool.called == []
@@ -206,13 +225,17 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
 @pytest.mark.spec("planning-mode", "type-mode", "type-plan-status")
 def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        look = Fake("Look", lambda _: "there")
-        child = calls("Agent", "c2", '{"prompt": "look"}')
-        model = Scripted(
-            [*calls("Look", "c1"), *child], "1. Do it", "2. Do that", calls("Look", "c3"), "done"
+        look = FakeTool("Look", lambda _: "there")
+        child = build_call_pieces("Agent", "c2", '{"prompt": "look"}')
+        model = ScriptedModel(
+            [*build_call_pieces("Look", "c1"), *child],
+            "1. Do it",
+            "2. Do that",
+            build_call_pieces("Look", "c3"),
+            "done",
         )
         fakes(model, look)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("how?", mode="planning")
             assert look.called == []
@@ -255,11 +278,11 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
 
 
 @pytest.mark.spec("memory-injected-event", "type-memory-ref")
-def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
+def test_memories_are_given_and_reported(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("a", "b")
+        model = ScriptedModel("a", "b")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             store, owner = room.services.store, room.caller.user.id
             new = NewMemory(
@@ -278,12 +301,12 @@ def test_memories_are_given_and_told(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
-def test_memories_are_told_also_when_another_node_wrote_first(
+def test_memories_are_reported_also_when_another_node_wrote_first(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("One"), "a"), Fake("One", lambda _: 1))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(build_call_pieces("One"), "a"), FakeTool("One", lambda _: 1))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             store, owner = room.services.store, room.caller.user.id
             new = NewMemory(
@@ -310,14 +333,14 @@ def test_memories_are_told_also_when_another_node_wrote_first(
 
 def test_usage_is_estimated_when_the_provider_says_nothing(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        class Silent(Scripted):
+        class Silent(ScriptedModel):
             async def stream(self, request):  # type: ignore[no-untyped-def]
                 async for piece in super().stream(request):
                     if not isinstance(piece, UsagePiece):
                         yield piece
 
         fakes(Silent("twelve chars"))
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             usage = room.turns()[1]["usage"]

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent import model_turn
 from open_token.server.agent.model_interface import ModelError, ThinkingPiece
 
@@ -21,9 +27,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         thought = [ThinkingPiece("I "), ThinkingPiece("think"), ThinkingPiece("", "signed")]
-        model = Scripted([*thought, "so. ", *calls("One")], "end")
-        fakes(model, Fake("One", lambda _: 1))
-        async with rooms(tmp_path) as opened:
+        model = ScriptedModel([*thought, "so. ", *build_call_pieces("One")], "end")
+        fakes(model, FakeTool("One", lambda _: 1))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             block = room.turns()[1]["blocks"][0]
@@ -42,13 +48,13 @@ def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: 
 def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(
-            Scripted(
+            ScriptedModel(
                 ["some ", ModelError("overloaded", "server")],
                 [ModelError("slow down", "rate")],
                 "fine",
             )
         )
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert [turn["status"] for turn in room.turns()[1:]] == [
@@ -69,9 +75,9 @@ def test_a_fault_that_stays_fails_the_run(
     tmp_path: Path, fakes: Fakes, kind: str, tries: int
 ) -> None:
     async def talk() -> None:
-        model = Scripted(*([ModelError("no", kind)] for _ in range(9)))  # type: ignore[arg-type]
+        model = ScriptedModel(*([ModelError("no", kind)] for _ in range(9)))  # type: ignore[arg-type]
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert len(model.requests) == tries
@@ -88,8 +94,8 @@ def test_a_fault_that_stays_fails_the_run(
 
 def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(["a ", asyncio.Event().wait], "b"))
-        async with rooms(tmp_path, model_timeout=0.5) as opened:
+        fakes(ScriptedModel(["a ", asyncio.Event().wait], "b"))
+        async with open_agent_session(tmp_path, model_timeout=0.5) as opened:
             room = await opened()
             await room.send("go")
             assert "no response" in room.turns()[1]["failure_reason"]
@@ -101,8 +107,8 @@ def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
 def test_pieces_are_put_together_but_not_held_back(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         gate = asyncio.Event()
-        fakes(Scripted(["one ", "two ", gate.wait, *("x" * 100 for _ in range(50))]))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["one ", "two ", gate.wait, *("x" * 100 for _ in range(50))]))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await room.until(lambda state: any(turn.blocks for turn in state.path[1:]))
@@ -118,8 +124,8 @@ def test_pieces_are_put_together_but_not_held_back(tmp_path: Path, fakes: Fakes)
 
 def test_an_inner_fault_fails_the_run_without_content(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted([RuntimeError("a secret")]))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel([RuntimeError("a secret")]))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             assert room.mirror.session["status"] == "failed"
@@ -132,9 +138,9 @@ def test_an_inner_fault_fails_the_run_without_content(tmp_path: Path, fakes: Fak
 
 def test_a_history_begins_with_the_person(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("fine")
+        model = ScriptedModel("fine")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             steps = [
                 ("turn.opened", {"turn": {"turn_id": "t0", "role": "assistant"}}),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Scripted, calls, rooms, run
+from helpers.server.agent_session import ScriptedModel, build_call_pieces, open_agent_session, run
 from open_token.server.agent.output_schema import find_output_error, find_schema_error, parse_output
 
 AGE = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
@@ -81,9 +81,9 @@ def test_headless_with_a_schema(
     tmp_path: Path, fakes: Callable[..., None], answers: list[str], result: Any
 ) -> None:
     async def talk() -> None:
-        model = Scripted(*answers)
+        model = ScriptedModel(*answers)
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("how old?", headless=True, output_schema=AGE)
             assert len(model.requests) == len(answers)
@@ -106,8 +106,12 @@ def test_the_last_words_are_the_result_of_every_chat(
 ) -> None:
     async def talk() -> None:
         questions = '{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]}'
-        fakes(Scripted("three", ["I ask. ", *calls("AskUserQuestion", "c1", questions)], "four"))
-        async with rooms(tmp_path) as opened:
+        fakes(
+            ScriptedModel(
+                "three", ["I ask. ", *build_call_pieces("AskUserQuestion", "c1", questions)], "four"
+            )
+        )
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("how old?")
             assert room.mirror.ended
@@ -134,8 +138,8 @@ def test_the_last_words_are_the_result_of_every_chat(
 @pytest.mark.spec("headless-run")
 def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -> None:
     async def talk() -> None:
-        fakes(Scripted("three"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel("three"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("how old?", headless=True)
             assert room.mirror.ended
@@ -147,7 +151,7 @@ def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -
 @pytest.mark.spec("headless-run")
 def test_headless_nobody_is_asked(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             for words in ("ask", "subagent ask"):
                 await room.send(words, headless=True)

@@ -3,7 +3,7 @@ real crashes."""
 
 from typing import Any
 
-from agent_rooms import Fake
+from helpers.server.agent_session import FakeTool
 from open_token.server.agent.runner import recover_run
 from open_token.session import SessionState
 
@@ -11,8 +11,8 @@ from open_token.session import SessionState
 class Hands:
     def __init__(self) -> None:
         self.tools = {
-            "Safe": Fake("Safe", lambda _: 1),
-            "Once": Fake("Once", lambda _: 1, is_idempotent=False),
+            "Safe": FakeTool("Safe", lambda _: 1),
+            "Once": FakeTool("Once", lambda _: 1, is_idempotent=False),
         }
 
 

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent.run_context import RunContext, RunRequest
 from open_token.server.store.interface import FencedError
 
@@ -22,13 +28,13 @@ def test_nothing_is_written_for_a_run_that_is_over(
     async def talk() -> None:
         kept: list[Any] = []
 
-        class Keeps(Fake):
+        class Keeps(FakeTool):
             async def run(self, arguments: dict[str, Any], place: Any) -> Any:
                 kept.append(place)
                 return place.workspace.folder.name
 
-        fakes(Scripted(calls("T"), "end"), Keeps("T", lambda _: 1))
-        async with rooms(tmp_path, display_names={"T": "Werkzeug"}) as opened:
+        fakes(ScriptedModel(build_call_pieces("T"), "end"), Keeps("T", lambda _: 1))
+        async with open_agent_session(tmp_path, display_names={"T": "Werkzeug"}) as opened:
             room = await opened()
             await room.send("go")
             call = room.turns()[1]["tool_calls"][0]
@@ -39,7 +45,7 @@ def test_nothing_is_written_for_a_run_that_is_over(
                 room.id,
             )
             row = (await room.services.store.runs(room.caller.user.id, room.id))[0]
-            late = RunContext(room.services, row, RunRequest(model="demo"), Scripted(), {})
+            late = RunContext(room.services, row, RunRequest(model="demo"), ScriptedModel(), {})
             with pytest.raises(FencedError):
                 await late.write([("notice.given", {"message": "late"})])
 

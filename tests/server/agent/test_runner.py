@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_rooms import Scripted, rooms, run
+from helpers.server.agent_session import ScriptedModel, open_agent_session, run
 from open_token.server.agent import runner
 from open_token.server.core.exchanges import end_run
 from open_token.session import actions
@@ -11,7 +11,7 @@ from open_token.session import actions
 
 def test_a_model_that_is_gone_fails_the_run(tmp_path: Path, fakes: Callable[..., None]) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             room.services.env = {"ANTHROPIC_API_KEY": "k"}
             ack = await room.services.chat.send(
@@ -31,8 +31,8 @@ def test_a_run_that_was_stopped_before_it_began_is_written_off(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
     async def talk() -> None:
-        fakes(Scripted("never", "second"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel("never", "second"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.services.runner.close()
             await room.send("go", wait=False)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import run
+from helpers.server.agent_session import run
 from open_token.model.log_events import NewEvent
-from open_token.server.agent.stream_writer import StreamWriter
+from open_token.server.agent.model_turn import StreamWriter
 
 
 def data(text: str) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_what_comes_soon_after_is_put_together() -> None:
     run(talk())
 
 
-def test_what_went_wrong_is_told_to_the_next() -> None:
+def test_what_went_wrong_is_reported_to_the_next() -> None:
     async def talk() -> None:
         failed = asyncio.Event()
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent.tool_calls import elapsed_ms
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.config import Limits
@@ -26,29 +32,29 @@ def fails(fault: Exception) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
-        (Fake("T", fails(ToolError("no such file"))), "{}", "no such file"),
-        (Fake("T", fails(KeyError("secret"))), "{}", "the tool failed: KeyError"),
+        (FakeTool("T", fails(ToolError("no such file"))), "{}", "no such file"),
+        (FakeTool("T", fails(KeyError("secret"))), "{}", "the tool failed: KeyError"),
         (
-            Fake("T", lambda _: asyncio.Event().wait(), timeout=0.02),
+            FakeTool("T", lambda _: asyncio.Event().wait(), timeout=0.02),
             "{}",
             "timed out after 0.02 seconds",
         ),
         (
-            Fake("T", lambda _: object()),
+            FakeTool("T", lambda _: object()),
             "{}",
             "the tool returned a value that cannot be encoded as JSON",
         ),
-        (Fake("T", lambda _: 1), "{", "the arguments are not valid JSON"),
-        (Fake("T", lambda _: 1), "[]", "the arguments are not a JSON object"),
-        (Fake("Other", lambda _: 1), "{}", "there is no tool with this name"),
+        (FakeTool("T", lambda _: 1), "{", "the arguments are not valid JSON"),
+        (FakeTool("T", lambda _: 1), "[]", "the arguments are not a JSON object"),
+        (FakeTool("Other", lambda _: 1), "{}", "there is no tool with this name"),
     ],
 )
 def test_what_goes_wrong_is_a_result(
-    tmp_path: Path, fakes: Fakes, tool: Fake, arguments: str, words: str
+    tmp_path: Path, fakes: Fakes, tool: FakeTool, arguments: str, words: str
 ) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("T", "c1", arguments), "end"), tool)
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(build_call_pieces("T", "c1", arguments), "end"), tool)
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             call = room.turns()[1]["tool_calls"][0]
@@ -67,9 +73,9 @@ def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes
             "bridge": {"action": "addContext"},
             "plan": {"x": 1},
         }
-        model = Scripted(calls("T"), "end")
-        fakes(model, Fake("T", lambda _: {"n": 1, "_meta": meta}))
-        async with rooms(tmp_path) as opened:
+        model = ScriptedModel(build_call_pieces("T"), "end")
+        fakes(model, FakeTool("T", lambda _: {"n": 1, "_meta": meta}))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             turn = room.turns()[1]
@@ -90,9 +96,9 @@ def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes
 @pytest.mark.parametrize("given", ["word " * 1000, {"rows": ["word"] * 1000}])
 def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, given: Any) -> None:
     async def talk() -> None:
-        model = Scripted(calls("T"), "end")
-        fakes(model, Fake("T", lambda _: given))
-        async with rooms(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
+        model = ScriptedModel(build_call_pieces("T"), "end")
+        fakes(model, FakeTool("T", lambda _: given))
+        async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
             room = await opened()
             await room.send("go")
             result = room.turns()[1]["tool_calls"][0]["result"]
@@ -114,12 +120,12 @@ def test_the_environment_of_session_and_message_reaches_the_tool(
     async def talk() -> None:
         seen: list[dict[str, str]] = []
 
-        class Looks(Fake):
+        class Looks(FakeTool):
             async def run(self, arguments: dict[str, Any], place: Any) -> Any:
                 seen.append(dict(place.env))
 
-        fakes(Scripted(calls("T"), "end"), Looks("T", lambda _: 1))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(build_call_pieces("T"), "end"), Looks("T", lambda _: 1))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.services.store.set_setting(f"env/{room.id}", '{"A": "1", "B": "2"}')
             await room.send("go", runtime_env={"B": "3"})
@@ -131,9 +137,9 @@ def test_the_environment_of_session_and_message_reaches_the_tool(
 
 def test_tools_can_be_barred(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("a", "b")
-        fakes(model, Fake("T", lambda _: 1))
-        async with rooms(tmp_path) as opened:
+        model = ScriptedModel("a", "b")
+        fakes(model, FakeTool("T", lambda _: 1))
+        async with open_agent_session(tmp_path) as opened:
             await (await opened(disable_tools=["T", "Agent"])).send("go")
             await (await opened(disable_tools=True)).send("go")
             names = {spec.name for spec in model.requests[0].tools}

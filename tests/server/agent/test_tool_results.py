@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Room, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    AgentSession,
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent import tool_results
 from open_token.server.agent.model_interface import Media, Result
 from open_token.server.agent.run_context import RunContext
@@ -30,14 +37,14 @@ def picture(data: bytes = PIXEL, **more: Any) -> dict[str, Any]:
 
 def told(
     tmp_path: Path, fakes: Fakes, given: Any, window: int = 100_000
-) -> tuple[Result, Any, Room]:
+) -> tuple[Result, Any, AgentSession]:
     """What the model was told of a result, and what clients were."""
-    model = Scripted(calls("T"), "end", context_window=window)
-    fakes(model, Fake("T", lambda _: given))
+    model = ScriptedModel(build_call_pieces("T"), "end", context_window=window)
+    fakes(model, FakeTool("T", lambda _: given))
     found: list[Any] = []
 
     async def talk() -> None:
-        async with rooms(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
+        async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
             room = await opened()
             await room.send("go")
             found.append((room.turns()[1]["tool_calls"][0]["result"], room))
@@ -77,7 +84,9 @@ def test_a_small_window_gets_less(tmp_path: Path, fakes: Fakes) -> None:
     assert 8000 < len(result.content) < 8200
 
 
-def test_what_only_looks_like_a_reference_is_told_as_it_is(tmp_path: Path, fakes: Fakes) -> None:
+def test_what_only_looks_like_a_reference_is_reported_as_it_is(
+    tmp_path: Path, fakes: Fakes
+) -> None:
     given = {"blob": "0" * 64, "size": 10**6, "media_type": "text/plain", "preview": '"base64"'}
     assert told(tmp_path, fakes, given)[0].content == given
     given["preview"] = "x"
@@ -114,13 +123,15 @@ def test_the_newest_pictures_have_room(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool_results, "MAX_IMAGE_BYTES", 2 * len(PIXEL))
-    model = Scripted(
-        *[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000
+    model = ScriptedModel(
+        *[build_call_pieces("T", f"c{number}") for number in range(4)],
+        "end",
+        context_window=100_000,
     )
-    fakes(model, Fake("T", lambda _: {"media": picture()}))
+    fakes(model, FakeTool("T", lambda _: {"media": picture()}))
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             await (await opened()).send("go")
 
     run(talk())
@@ -142,11 +153,13 @@ def test_so_much_of_them_is_kept_between_requests(
 ) -> None:
     monkeypatch.setattr(tool_results, "MAX_CACHED_BYTES", most)
     texts = [str(number) * 20_000 for number in range(4)]
-    model = Scripted(
-        *[calls("T", f"c{number}") for number in range(4)], "end", context_window=100_000
+    model = ScriptedModel(
+        *[build_call_pieces("T", f"c{number}") for number in range(4)],
+        "end",
+        context_window=100_000,
     )
     left, read, seen, sizes = list(texts), tool_results._read_blob, Counter[str](), []
-    fakes(model, Fake("T", lambda _: left.pop(0)))
+    fakes(model, FakeTool("T", lambda _: left.pop(0)))
 
     async def counted(work: RunContext, held: Any) -> Any:
         seen[held["preview"][0]] += 1
@@ -156,7 +169,7 @@ def test_so_much_of_them_is_kept_between_requests(
     monkeypatch.setattr(tool_results, "_read_blob", counted)
 
     async def talk() -> None:
-        async with rooms(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
+        async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
             await (await opened()).send("go")
 
     run(talk())

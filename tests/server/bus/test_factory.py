@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from buses import Heads
+from helpers.server.buses import Heads
 from open_token.errors import StoreError
-from open_token.server.bus.factory import create_bus
 from open_token.server.bus.local import LocalBus
 from open_token.server.bus.postgres import PostgresLink
 from open_token.server.bus.redis import RedisLink
 from open_token.server.bus.remote import RemoteBus
+from open_token.server.lifecycle import create_bus
 
 
 def test_redis_before_the_database_before_the_process() -> None:

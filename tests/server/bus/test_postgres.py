@@ -5,19 +5,26 @@ import asyncio
 import asyncpg
 import pytest
 
-from buses import Heads, Heard, followed, grown, linked, nodes
+from helpers.server.buses import (
+    Heads,
+    Received,
+    build_log_appended,
+    open_buses,
+    wait_until_connected,
+    wait_until_followed,
+)
+from helpers.server.local_services import free_port, postgres
 from open_token.server.bus.postgres import channel_name, open_bus
-from services import free_port, postgres
 
 
 @pytest.mark.full
 def test_a_connection_that_is_cut_loses_nothing() -> None:
     async def whole() -> None:
         heads = Heads()
-        async with nodes("postgres", heads) as (one, other):
-            far = Heard()
+        async with open_buses("postgres", heads) as (one, other):
+            far = Received()
             other.listen("sess_1", far)
-            await followed(other, "sess_1")
+            await wait_until_followed(other, "sess_1")
             db = await asyncpg.connect(f"postgresql://test@127.0.0.1:{postgres().port}/postgres")
             others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
             await db.execute(
@@ -25,11 +32,11 @@ def test_a_connection_that_is_cut_loses_nothing() -> None:
             )
             await db.close()
             heads["sess_1"] = ("user_anna", 3)
-            one.publish(grown(3))
+            one.publish(build_log_appended(3))
             await far.until(3)
-            await linked(one, other)
-            await followed(other, "sess_1")
-            one.publish(grown(4))
+            await wait_until_connected(one, other)
+            await wait_until_followed(other, "sess_1")
+            one.publish(build_log_appended(4))
             await far.until(4)
 
     asyncio.run(whole())
@@ -41,7 +48,7 @@ def test_a_database_that_is_not_there_keeps_nobody_from_starting() -> None:
             f"postgresql://u@127.0.0.1:{free_port()}/x", Heads({"sess_1": ("user_anna", 2)})
         )
         await bus.start()
-        far = Heard()
+        far = Received()
         bus.listen("sess_1", far)
         await far.until(2)
         await bus.close()

@@ -5,28 +5,35 @@ import signal
 
 import pytest
 
-from buses import Heads, Heard, followed, grown, linked, nodes
+from helpers.server.buses import (
+    Heads,
+    Received,
+    build_log_appended,
+    open_buses,
+    wait_until_connected,
+    wait_until_followed,
+)
+from helpers.server.local_services import free_port, redis
 from open_token.errors import StoreError
 from open_token.server.bus.interface import Bus
 from open_token.server.bus.redis import open_bus
-from services import free_port, redis
 
 
 @pytest.mark.full
 def test_a_redis_that_is_killed_loses_nothing() -> None:
     async def whole() -> None:
         heads = Heads()
-        async with nodes("redis", heads) as (one, other):
-            far = Heard()
+        async with open_buses("redis", heads) as (one, other):
+            far = Received()
             other.listen("sess_1", far)
-            await followed(other, "sess_1")
+            await wait_until_followed(other, "sess_1")
             await asyncio.to_thread(redis().end, signal.SIGKILL)
             await _grow(one, heads, 3)
             await far.until(3)
             await asyncio.to_thread(redis().start)
-            await linked(one, other)
-            await followed(other, "sess_1")
-            one.publish(grown(4))
+            await wait_until_connected(one, other)
+            await wait_until_followed(other, "sess_1")
+            one.publish(build_log_appended(4))
             await far.until(4)
 
     asyncio.run(whole())
@@ -37,10 +44,10 @@ def test_a_redis_that_is_not_there_keeps_nobody_from_starting() -> None:
         heads = Heads({"sess_1": ("user_anna", 2)})
         bus = open_bus(f"redis://127.0.0.1:{free_port()}/0", heads)
         await bus.start()
-        far = Heard()
+        far = Received()
         bus.listen("sess_1", far)
         await far.until(2)
-        bus.publish(grown(3))
+        bus.publish(build_log_appended(3))
         assert far.last == 3
         await bus.close()
 
@@ -57,4 +64,4 @@ def test_an_address_that_is_none_is_said(address: str) -> None:
 async def _grow(bus: Bus, heads: Heads, last: int) -> None:
     """What a journal does: write, then tell."""
     heads["sess_1"] = ("user_anna", last)
-    bus.publish(grown(last))
+    bus.publish(build_log_appended(last))

@@ -7,7 +7,16 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from buses import KINDS, REMOTE, Heads, Heard, followed, grown, linked, played
+from helpers.server.buses import (
+    KINDS,
+    REMOTE,
+    Heads,
+    Received,
+    build_log_appended,
+    run_with_buses,
+    wait_until_connected,
+    wait_until_followed,
+)
 from open_token.errors import StoreError
 from open_token.server.bus.interface import Bus, LogAppended
 from open_token.server.bus.remote import RemoteBus
@@ -17,26 +26,26 @@ from open_token.server.bus.remote import RemoteBus
 class TestEveryBus:
     def test_who_listens_hears_of_that_session(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            near, far, stranger = Heard(), Heard(), Heard()
+            near, far, stranger = Received(), Received(), Received()
             one.listen("sess_1", near)
             other.listen("sess_1", far)
             other.listen("sess_2", stranger)
-            await followed(other, "sess_2")
-            one.publish(grown(3, first=1))
-            assert near.told == [grown(3, first=1)]
+            await wait_until_followed(other, "sess_2")
+            one.publish(build_log_appended(3, first=1))
+            assert near.told == [build_log_appended(3, first=1)]
             await far.until(3)
             assert (far.told[-1].session_id, far.told[-1].owner) == ("sess_1", "user_anna")
             assert stranger.told == []
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
-    def test_all_is_heard_in_order(self, kind: str) -> None:
+    def test_events_are_received_in_order(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            far = Heard()
+            far = Received()
             other.listen("sess_1", far)
-            await followed(other, "sess_1")
+            await wait_until_followed(other, "sess_1")
             for last in range(1, 301):
-                one.publish(grown(last))
+                one.publish(build_log_appended(last))
                 if last % 50 == 0:
                     await far.until(last)
             lasts = [told.last for told in far.told]
@@ -44,80 +53,80 @@ class TestEveryBus:
             firsts = [told.first for told in far.told]
             assert firsts == [1, *(last + 1 for last in lasts[:-1])]
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
     def test_who_stopped_hears_nothing(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            gone, stays = Heard(), Heard()
+            gone, stays = Received(), Received()
             stop = other.listen("sess_1", gone)
             other.listen("sess_1", stays)
-            await followed(other, "sess_1")
+            await wait_until_followed(other, "sess_1")
             stop()
             stop()
-            one.publish(grown(1))
+            one.publish(build_log_appended(1))
             await stays.until(1)
             assert gone.told == []
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
     def test_to_publish_never_fails(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
             await one.close()
-            one.publish(grown(1))
+            one.publish(build_log_appended(1))
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
 
 @pytest.mark.parametrize("kind", REMOTE)
 class TestBetweenNodes:
     def test_only_pointers_travel(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            far = Heard()
+            far = Received()
             other.listen("sess_1", far)
-            await followed(other, "sess_1")
-            one.publish(grown(1))
+            await wait_until_followed(other, "sess_1")
+            one.publish(build_log_appended(1))
             await far.until(1)
             assert [told.entries for told in far.told] == [()]
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
     def test_a_message_that_is_lost_is_found_in_the_store(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            far = Heard()
+            far = Received()
             other.listen("sess_1", far)
-            await followed(other, "sess_1")
-            one.publish(grown(2, first=1))
+            await wait_until_followed(other, "sess_1")
+            one.publish(build_log_appended(2, first=1))
             await far.until(2)
             heads["sess_1"] = ("user_anna", 7)
             await far.until(7)
             assert (far.told[-1].first, far.told[-1].last) == (3, 7)
 
-        played(kind, play, poll=0.05)
+        run_with_buses(kind, play, poll=0.05)
 
-    def test_what_was_written_before_the_channel_is_followed_is_told(self, kind: str) -> None:
+    def test_what_was_written_before_the_channel_is_followed_is_reported(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
             heads["sess_1"] = ("user_anna", 5)
-            far = Heard()
+            far = Received()
             other.listen("sess_1", far)
             await far.until(5)
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
     def test_many_sessions_each_have_their_channel(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
             names = [f"sess_{number} größer '{number}\" 数据" for number in range(60)]
-            heard = {name: Heard() for name in names}
+            heard = {name: Received() for name in names}
             stops = [other.listen(name, heard[name]) for name in names]
-            await followed(other, names[-1])
+            await wait_until_followed(other, names[-1])
             for name in names:
-                one.publish(grown(4, name))
+                one.publish(build_log_appended(4, name))
             await asyncio.gather(*(each.until(4) for each in heard.values()))
             assert all({told.session_id for told in heard[name].told} == {name} for name in names)
             for stop in stops:
                 stop()
             assert other._listening == {}  # type: ignore[attr-defined]
 
-        played(kind, play)
+        run_with_buses(kind, play)
 
 
 class FakeLink:
@@ -167,7 +176,7 @@ def with_fakes(play: Callable[..., object], poll: float = 30.0) -> None:
         buses = [RemoteBus(link, heads, poll, 0.01) for link in links]
         for bus in buses:
             await bus.start()
-        await linked(*buses)
+        await wait_until_connected(*buses)
         try:
             await play(buses, links, heads)  # type: ignore[misc]
         finally:
@@ -180,21 +189,21 @@ def with_fakes(play: Callable[..., object], poll: float = 30.0) -> None:
 class TestFaults:
     def test_without_the_link_the_store_is_looked_into(self) -> None:
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
-            near, far = Heard(), Heard()
+            near, far = Received(), Received()
             buses[0].listen("sess_1", near)
             buses[1].listen("sess_1", far)
-            await followed(buses[1], "sess_1")
+            await wait_until_followed(buses[1], "sess_1")
             for link in links:
                 link.cut()
             heads["sess_1"] = ("user_anna", 3)
-            buses[0].publish(grown(3, first=1))
+            buses[0].publish(build_log_appended(3, first=1))
             assert near.last == 3
             await far.until(3)
             for link in links:
                 link.is_away = False
-            await linked(*buses)
-            await followed(buses[1], "sess_1")
-            buses[0].publish(grown(4))
+            await wait_until_connected(*buses)
+            await wait_until_followed(buses[1], "sess_1")
+            buses[0].publish(build_log_appended(4))
             await far.until(4)
             assert links[1].opened == 2
             lasts = [told.last for told in far.told]
@@ -214,7 +223,7 @@ class TestFaults:
                     await asyncio.Event().wait()
 
             links[0].send = swallows  # type: ignore[method-assign]
-            buses[0].publish(grown(1))
+            buses[0].publish(build_log_appended(1))
             await sending.wait()
             closing = asyncio.create_task(buses[0].close())
             links[0].send = FakeLink.send.__get__(links[0])  # type: ignore[method-assign]
@@ -230,11 +239,11 @@ class TestFaults:
 
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
             links[0].cut()
-            far = Heard()
+            far = Received()
             buses[1].listen("sess_99", far)
             for number in range(100):
                 for last in (1, 2):
-                    buses[0].publish(grown(last, f"sess_{number}"))
+                    buses[0].publish(build_log_appended(last, f"sess_{number}"))
             assert len(buses[0]._pending) == 10
             links[0].is_away = False
             await far.until(2)
@@ -256,7 +265,7 @@ class TestFaults:
             buses[1]._heads = failing  # type: ignore[assignment]
             heads["sess_1"] = ("user_anna", 9)
             links[1].cut()
-            far = Heard()
+            far = Received()
             buses[1].listen("sess_1", far)
             await far.until(9)
 
@@ -265,25 +274,25 @@ class TestFaults:
     @pytest.mark.parametrize("nonsense", [b"", b"{", b"\xff", "[]", b'{"node":1}', b'{"node":"x"}'])
     def test_nonsense_on_the_channel_is_let_be(self, nonsense: bytes | str) -> None:
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
-            far = Heard()
+            far = Received()
             buses[1].listen("sess_1", far)
-            await followed(buses[1], "sess_1")
+            await wait_until_followed(buses[1], "sess_1")
             assert links[1].hear
             links[1].hear(nonsense)
             assert far.told == []
-            buses[0].publish(grown(1))
+            buses[0].publish(build_log_appended(1))
             await far.until(1)
 
         with_fakes(play)
 
-    def test_an_old_message_is_not_told_again(self) -> None:
+    def test_an_old_message_is_not_reported_again(self) -> None:
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
-            far = Heard()
+            far = Received()
             buses[1].listen("sess_1", far)
-            await followed(buses[1], "sess_1")
-            buses[0].publish(grown(5))
+            await wait_until_followed(buses[1], "sess_1")
+            buses[0].publish(build_log_appended(5))
             await far.until(5)
-            buses[0].publish(grown(4))
+            buses[0].publish(build_log_appended(4))
             buses[0].publish(LogAppended("sess_1", "user_anna", 6, 6))
             await far.until(6)
             lasts = [told.last for told in far.told]

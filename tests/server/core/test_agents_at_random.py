@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
+from helpers.server.agent_session import (
+    AgentSession,
+    FakeTool,
+    ScriptedModel,
+    Time,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent.model_interface import ModelError, Piece, Request, TextPiece
 from open_token.server.core.runs import LEASE
 from open_token.server.errors import ApiError
@@ -32,7 +40,7 @@ class Killed(BaseException):
     """The process dies here."""
 
 
-class Moody(Scripted):
+class Moody(ScriptedModel):
     """A model that does as it pleases: speaks, calls, asks, fails, dies."""
 
     def __init__(self, random: Random, deadly: bool) -> None:
@@ -56,7 +64,7 @@ class Moody(Scripted):
                 ("Safe", "Once", "Fails", "AskUserQuestion", "Agent", "Unknown")
             )
             given = {"AskUserQuestion": ask, "Agent": '{"prompt": "p"}'}.get(name, "{}")
-            pieces += calls(name, f"c{self.count}_{n}", given)
+            pieces += build_call_pieces(name, f"c{self.count}_{n}", given)
         fate = self.random.random()
         if fate < 0.1:
             pieces.append(ModelError("refused", "request"))
@@ -65,7 +73,7 @@ class Moody(Scripted):
         return pieces
 
 
-async def does(room: Room, random: Random, deadly: bool) -> None:
+async def does(room: AgentSession, random: Random, deadly: bool) -> None:
     """Something that a person or fate does."""
     chat, state = room.services.chat, await room.state()
     what = random.choice(("send", "send", "send", "stop", "answer", "compact", "whatif", "wait"))
@@ -92,7 +100,7 @@ async def does(room: Room, random: Random, deadly: bool) -> None:
             raise
 
 
-async def settled(room: Room, deadly: bool) -> None:
+async def settled(room: AgentSession, deadly: bool) -> None:
     """Until everything is over; workers that died are followed by others."""
     while True:
         state = await room.state()
@@ -109,7 +117,7 @@ async def settled(room: Room, deadly: bool) -> None:
             await asyncio.sleep(0.001)
 
 
-def check_rest(room: Room) -> None:
+def check_rest(room: AgentSession) -> None:
     """Nothing is left under way."""
     for turn in room.mirror.turns():
         assert turn["status"] != "streaming"
@@ -131,12 +139,12 @@ def test_whatever_happens(
             raise OSError
 
         tools = [
-            Fake("Safe", lambda _: "x"),
-            Fake("Once", lambda _: 1, is_idempotent=False),
-            Fake("Fails", fails),
+            FakeTool("Safe", lambda _: "x"),
+            FakeTool("Once", lambda _: 1, is_idempotent=False),
+            FakeTool("Fails", fails),
         ]
         fakes(Moody(random, deadly), *tools)
-        async with rooms(tmp_path, Time(), max_turns=5) as opened:
+        async with open_agent_session(tmp_path, Time(), max_turns=5) as opened:
             room = await opened()
             for _ in range(14):
                 await does(room, random, deadly)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.model.session_types import BackgroundTask
 from open_token.server.config import ServerConfig
 from open_token.server.core import background_tasks
@@ -15,28 +16,27 @@ from open_token.server.core.sandbox import Command, Sandbox
 from open_token.server.errors import ApiError
 from open_token.server.lifecycle import run_services
 from open_token.storage.files import write_atomic
-from workshop import Workshop, working
 
 
-def command(shop: Workshop, script: str) -> Command:
+def command(shop: ToolServer, script: str) -> Command:
     return Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
 
 
-async def begin(shop: Workshop, script: str) -> BackgroundTask:
+async def begin(shop: ToolServer, script: str) -> BackgroundTask:
     return await shop.services.tasks.start(
         shop.owner, shop.session_id, "call_1", script, command(shop, script)
     )
 
 
-async def ended(shop: Workshop, task: BackgroundTask) -> BackgroundTask:
+async def ended(shop: ToolServer, task: BackgroundTask) -> BackgroundTask:
     while (now := await shop.services.tasks.get(shop.session_id, task.id)).status == "running":
         await asyncio.sleep(0.01)
     return now
 
 
 @pytest.mark.spec("task-updated-event", "type-background-task", "type-task-status")
-def test_a_task_ends_and_is_told(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+def test_a_task_ends_and_is_reported(tmp_path: Path) -> None:
+    async def do(shop: ToolServer) -> None:
         good, bad = await begin(shop, "echo one; echo two; echo three"), await begin(shop, "exit 3")
         done, failed = await ended(shop, good), await ended(shop, bad)
         assert (done.status, done.exit_code, failed.status, failed.exit_code) == (
@@ -53,12 +53,12 @@ def test_a_task_ends_and_is_told(tmp_path: Path) -> None:
         assert told[0] == "running"
         assert {task.id for task in await tasks.list_tasks(shop.session_id)} == {good.id, bad.id}
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.spec("background-task-routes")
 def test_a_task_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         tasks = shop.services.tasks
         task = await begin(shop, "echo begun; sleep 300")
         while not await tasks.tail(task):
@@ -73,14 +73,14 @@ def test_a_task_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
         with pytest.raises(ApiError, match="no such task"):
             await tasks.get("sess_2", task.id)
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_tasks_end_with_the_server_and_are_known_after_it(tmp_path: Path) -> None:
-    async def first(shop: Workshop) -> BackgroundTask:
+    async def first(shop: ToolServer) -> BackgroundTask:
         return await begin(shop, "sleep 300")
 
-    async def crashed(shop: Workshop) -> None:
+    async def crashed(shop: ToolServer) -> None:
         folder = tmp_path / "data" / "tasks" / "sess_1"
         (folder / f"{task.id}.json").write_bytes(
             (folder / f"{task.id}.json").read_bytes().replace(b'"stopped"', b'"running"')
@@ -90,13 +90,13 @@ def test_tasks_end_with_the_server_and_are_known_after_it(tmp_path: Path) -> Non
         await shop.services.tasks.remove_session("sess_1")
         assert not folder.exists()
 
-    task = working(tmp_path, first)
+    task = run_with_tools(tmp_path, first)
     kept = tmp_path / "data" / "tasks" / "sess_1" / f"{task.id}.json"
     assert b'"stopped"' in kept.read_bytes()
 
     async def again() -> None:
         async with run_services(ServerConfig(data=tmp_path / "data"), {}) as services:
-            await crashed(Workshop(services, None, None, "", "sess_1", {}))  # type: ignore[arg-type]
+            await crashed(ToolServer(services, None, None, "", "sess_1", {}))  # type: ignore[arg-type]
 
     asyncio.run(again())
 
@@ -113,7 +113,7 @@ def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
     seen: set[str] = set()
     over = threading.Event()
 
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         def look() -> None:
             while not over.is_set():
                 seen.update(
@@ -129,41 +129,41 @@ def test_a_task_is_never_taken_for_lost_while_its_end_is_written(
             over.set()
             await asyncio.to_thread(watcher.join)
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
     assert "failed" not in seen
 
 
 def test_so_many_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_tasks, "MAX_RUNNING", 1)
 
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         await begin(shop, "sleep 300")
         with pytest.raises(ApiError, match="stop one first"):
             await begin(shop, "sleep 300")
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_old_ones_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_tasks, "_MAX_KEPT", 2)
 
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         for _ in range(4):
             await ended(shop, await begin(shop, "true"))
         assert len(await shop.services.tasks.list_tasks(shop.session_id)) == 2
         assert len(list((tmp_path / "data" / "tasks" / "sess_1").glob("*.json"))) == 2
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_a_session_that_is_gone_does_not_matter(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         task = await begin(shop, "sleep 300")
         await shop.services.store.delete_session(shop.owner, shop.session_id)
         shop.services.journal.evict(shop.session_id)
         assert (await shop.services.tasks.stop(shop.session_id, task.id)).status == "stopped"
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_output_is_bounded_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Scripted, calls, rooms, run
+from helpers.server.agent_session import (
+    FakeTool,
+    ScriptedModel,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.server.agent import loop
 from open_token.server.agent.model_interface import ModelError
 from open_token.server.core.chat import COMPACTION
@@ -22,7 +28,7 @@ Fakes = Callable[..., None]
 @pytest.mark.spec("chat-send-fields", "turn-events")
 def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             ack = await room.send("hello", thinking_override=True)
             assert ack["status"] == "ok"
@@ -55,8 +61,8 @@ def test_a_second_message_waits_and_then_has_its_own_run(
 ) -> None:
     async def talk() -> None:
         gate = asyncio.Event()
-        fakes(Scripted([gate.wait, "first"], "second"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel([gate.wait, "first"], "second"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("one", wait=False)
             store, kept = room.services.store, []
@@ -98,7 +104,7 @@ def test_a_second_message_waits_and_then_has_its_own_run(
 @pytest.mark.spec("chat-send-queue")
 def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             both = await asyncio.gather(
                 *(room.send("hi", wait=False, client_message_id="m") for _ in range(3))
@@ -121,7 +127,7 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
 )
 def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any]) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
             assert room.mirror.session["status"] == "waiting_for_input"
@@ -147,7 +153,7 @@ def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any])
 @pytest.mark.spec("ask-user-question")
 def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
             turn = room.turns()[-1]
@@ -175,12 +181,18 @@ ASK = '{"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}'
 @pytest.mark.parametrize(
     ("pieces", "shown"),
     [
-        ([*calls("Look", "c1"), *calls("AskUserQuestion", "c2", ASK)], "pending"),
-        ([*calls("AskUserQuestion", "c2", ASK), *calls("Look", "c1")], "pending"),
-        ([*calls("AskUserQuestion", "c2", ASK), "So which?"], "pending"),
-        (calls("AskUserQuestion", "c2", '{"questions": []}'), "pending"),
-        (calls("AskUserQuestion", "c2", "{"), "pending"),
-        (calls("AskUserQuestion", "c2", ASK), "awaiting_answer"),
+        (
+            [*build_call_pieces("Look", "c1"), *build_call_pieces("AskUserQuestion", "c2", ASK)],
+            "pending",
+        ),
+        (
+            [*build_call_pieces("AskUserQuestion", "c2", ASK), *build_call_pieces("Look", "c1")],
+            "pending",
+        ),
+        ([*build_call_pieces("AskUserQuestion", "c2", ASK), "So which?"], "pending"),
+        (build_call_pieces("AskUserQuestion", "c2", '{"questions": []}'), "pending"),
+        (build_call_pieces("AskUserQuestion", "c2", "{"), "pending"),
+        (build_call_pieces("AskUserQuestion", "c2", ASK), "awaiting_answer"),
     ],
 )
 def test_a_question_waits_only_when_it_is_one_and_comes_last(
@@ -189,8 +201,8 @@ def test_a_question_waits_only_when_it_is_one_and_comes_last(
     """What runs before it may take long, and nobody can answer until it is asked."""
 
     async def talk() -> None:
-        fakes(Scripted(pieces, "end"), Fake("Look", lambda _: "there"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(pieces, "end"), FakeTool("Look", lambda _: "there"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
             added = [
@@ -220,8 +232,8 @@ def test_an_answer_may_come_before_the_chat_has_ended(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("AskUserQuestion", "c1", ASK), "end"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(build_call_pieces("AskUserQuestion", "c1", ASK), "end"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             shown, answered = asyncio.Event(), asyncio.Event()
             settle = loop._execute_calls
@@ -263,8 +275,12 @@ def test_a_question_that_is_broken_off_stays_as_far_as_it_came(
             await asyncio.Event().wait()
 
         end = ModelError("no more", "request") if fails else hang
-        fakes(Scripted(["I ask. ", *calls("AskUserQuestion", "c1", ASK[:20]), end], "again"))
-        async with rooms(tmp_path) as opened:
+        fakes(
+            ScriptedModel(
+                ["I ask. ", *build_call_pieces("AskUserQuestion", "c1", ASK[:20]), end], "again"
+            )
+        )
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             if not fails:
@@ -289,8 +305,8 @@ def test_a_question_that_was_stopped_before_it_was_asked(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        fakes(Scripted(calls("AskUserQuestion", "c1", ASK), "end"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(build_call_pieces("AskUserQuestion", "c1", ASK), "end"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             shown = asyncio.Event()
 
@@ -308,7 +324,7 @@ def test_a_question_that_was_stopped_before_it_was_asked(
                 "interrupted",
             )
             monkeypatch.undo()
-            fakes(Scripted("on we go"))
+            fakes(ScriptedModel("on we go"))
             await room.send("go on")
             assert room.texts()[-1] == "on we go"
             await room.check()
@@ -319,7 +335,7 @@ def test_a_question_that_was_stopped_before_it_was_asked(
 @pytest.mark.spec("ask-user-answer")
 def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
             await room.send("straight on")
@@ -338,7 +354,7 @@ def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
 @pytest.mark.spec("ask-user-answer")
 def test_answers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
             name = room.turns()[-1]["tool_calls"][0]["id"]
@@ -365,8 +381,8 @@ def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
             begun.set()
             await never.wait()
 
-        fakes(Scripted(["half a ", "word", hang], "again"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["half a ", "word", hang], "again"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
@@ -401,9 +417,9 @@ def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fak
             begun.set()
             await asyncio.Event().wait()
 
-        model = Scripted(calls("Slow"), "next")
-        fakes(model, Fake("Slow", lambda _: hang()))
-        async with rooms(tmp_path) as opened:
+        model = ScriptedModel(build_call_pieces("Slow"), "next")
+        fakes(model, FakeTool("Slow", lambda _: hang()))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
@@ -425,9 +441,9 @@ def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fak
 @pytest.mark.spec("whatif-branch")
 def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted("a1", "a2", "a3")
+        model = ScriptedModel("a1", "a2", "a3")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("q1")
             await room.send("q2")
@@ -450,7 +466,7 @@ def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes
 @pytest.mark.spec("session-compact", "chat-compact")
 def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             with pytest.raises(ApiError, match="nothing to compact"):
                 await room.services.chat.compact(room.caller, room.id)
@@ -476,7 +492,7 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
 
 def test_what_is_not_ones_own_or_not_allowed(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             key: KeyRow = room.caller.key
             reader = Caller(user=room.caller.user, key=KeyRow(**{**_fields(key), "scope": "read"}))

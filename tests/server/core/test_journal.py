@@ -88,7 +88,7 @@ async def agree(made: Bench, name: str) -> SessionState:
     return state
 
 
-def test_what_is_written_is_in_the_log_in_the_rows_and_told(tmp_path: Path) -> None:
+def test_what_is_written_is_in_the_log_in_the_rows_and_reported(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
         written = await made.journal.write(OWNER, name, lambda state: said("turn_1", "hello there"))
@@ -183,7 +183,7 @@ def test_two_nodes_write_to_one_session_without_a_gap(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
-def test_one_who_is_cancelled_has_written_and_told(tmp_path: Path) -> None:
+def test_one_who_is_cancelled_has_written_and_reported(tmp_path: Path) -> None:
     async def test(made: Bench) -> None:
         name = await made.session()
         before = asyncio.all_tasks()

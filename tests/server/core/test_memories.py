@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.server.core import memories
 from open_token.server.errors import ApiError
-from rest import Rest
 
 
-def test_what_was_remembered_is_recalled_and_counted(rest: Rest) -> None:
+def test_what_was_remembered_is_recalled_and_counted(rest: RestServer) -> None:
     services, owner = rest.services, rest.owner
     made = rest.run(
         memories.remember(
@@ -29,7 +29,7 @@ def test_what_was_remembered_is_recalled_and_counted(rest: Rest) -> None:
     assert rest.run(memories.recall(services, owner, "nothing of it")) == []
 
 
-def test_disabled_and_superseded_ones_are_not_recalled(rest: Rest) -> None:
+def test_disabled_and_superseded_ones_are_not_recalled(rest: RestServer) -> None:
     services, owner = rest.services, rest.owner
     old = rest.run(memories.remember(services, owner, "likes green tea"))
     new = rest.run(memories.remember(services, owner, "likes black tea", supersedes=[old.id]))
@@ -40,14 +40,14 @@ def test_disabled_and_superseded_ones_are_not_recalled(rest: Rest) -> None:
 
 
 @pytest.mark.parametrize("content", ["", " \n", "x" * 501])
-def test_too_little_and_too_much_is_refused(rest: Rest, content: str) -> None:
+def test_too_little_and_too_much_is_refused(rest: RestServer, content: str) -> None:
     with pytest.raises(ApiError) as refused:
         rest.run(memories.remember(rest.services, rest.owner, content))
     assert refused.value.status == 422
 
 
 def test_a_server_may_have_no_memory(tmp_path: Path) -> None:
-    rest = Rest(tmp_path / "without", memory=False)
+    rest = RestServer(tmp_path / "without", memory=False)
     rest.run(memories.remember(rest.services, rest.owner, "likes tea"))
     assert rest.run(memories.recall(rest.services, rest.owner, "tea")) == []
     assert rest.get(f"/api/sessions/{rest.session()}")["memory_enabled"] is False

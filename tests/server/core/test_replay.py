@@ -12,6 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from helpers.server.random_sessions import SessionLog, session_logs
+from helpers.server.server_client import TALK, ServerClient, open_server, run_with_server
 from open_token.model.log_events import Json, LogEntry, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
 from open_token.server.clock import Clock
@@ -20,8 +22,6 @@ from open_token.server.core import replay, replay_player
 from open_token.server.core.replay_script import MAX_PAUSE, Script, ScriptItem
 from open_token.server.errors import ApiError
 from open_token.session import SessionState, actions
-from session_logs import Talk, talks
-from whole_servers import TALK, Asking, asking, served
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
@@ -53,12 +53,12 @@ class Hands:
         self.moment += timedelta(seconds=seconds)
 
 
-def with_pause(folder: Path, test: Callable[[Asking], Any]) -> Any:
+def with_pause(folder: Path, test: Callable[[ServerClient], Any]) -> Any:
     """A server on which the person thought for an hour between two messages of a session."""
     hands = Hands()
 
     async def whole() -> Any:
-        async with asking(folder, hands.clock()) as ask:
+        async with open_server(folder, hands.clock()) as ask:
             await ask.talk()
             hands.move(3600)
             await ask.services.journal.write(ask.owner, "sess_1", lambda state: MORE)
@@ -67,7 +67,7 @@ def with_pause(folder: Path, test: Callable[[Asking], Any]) -> Any:
     return asyncio.run(whole())
 
 
-async def until(ask: Asking, session_id: str, is_so: Callable[[Json], bool]) -> Json:
+async def until(ask: ServerClient, session_id: str, is_so: Callable[[Json], bool]) -> Json:
     """How a replay stands, as soon as something is so of it."""
     grown = asyncio.Event()
     unlisten = ask.services.bus.listen(session_id, lambda _: grown.set())
@@ -90,21 +90,21 @@ def waits_at(position: int) -> Callable[[Json], bool]:
     return lambda standing: bool(standing["position"] == position)
 
 
-async def begun(ask: Asking, session_id: str = "sess_1", speed: int = 1) -> str:
+async def begun(ask: ServerClient, session_id: str = "sess_1", speed: int = 1) -> str:
     answer = await ask("POST", f"/api/sessions/{session_id}/replay", json={"speed": speed})
     assert answer.status_code == 200, answer.text
     name: str = answer.json()["session_id"]
     return name
 
 
-async def shown(ask: Asking, session_id: str) -> list[Any]:
+async def shown(ask: ServerClient, session_id: str) -> list[Any]:
     """The turns of a session without what is its own: names and times."""
     return bare(await ask.state(session_id))
 
 
 @pytest.mark.spec("replay-start", "replay-speeds", "type-replay-status")
 def test_the_same_turns(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         await ask.talk()
         session_id = await begun(ask, speed=5)
         standing = await until(ask, session_id, is_over)
@@ -122,11 +122,11 @@ def test_the_same_turns(tmp_path: Path) -> None:
         await asyncio.gather(*ask.services.replays._tasks)
         assert await ask.services.store.setting(replay.PENDING_KEY) is None
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
 
 
 def test_only_the_current_branch_is_played(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         await ask.talk(*MORE, ("branch.moved", {"head": "entry_3", "reason": "rewind"}))
         session_id = await begun(ask)
         await until(ask, session_id, is_over)
@@ -137,7 +137,7 @@ def test_only_the_current_branch_is_played(tmp_path: Path) -> None:
         ]
         assert kinds.count("run.started") == kinds.count("run.ended") == 1
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -145,7 +145,7 @@ def test_an_import_is_played(tmp_path: Path, path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("open_token.server.core.replay_script._PIECE_SECONDS", 0)
     monkeypatch.setattr("open_token.server.core.replay_script.MAX_PAUSE", 0)
 
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         answer = await ask(
             "POST", "/api/sessions/import", files={"file": (path.name, path.read_bytes())}
         )
@@ -153,12 +153,12 @@ def test_an_import_is_played(tmp_path: Path, path: Path, monkeypatch: pytest.Mon
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, answer.json()["session_id"])
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
 
 
 @pytest.mark.spec("replay-start")
 def test_pauses_are_those_of_the_recording(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         script = Script(ask.services, ask.owner, "sess_1", 1000, "sess_2")
         items = [item async for item in script.items(0)]
         outline = await script.outline()
@@ -186,7 +186,7 @@ def test_pauses_are_shorter_by_the_speed(
         waited.append(seconds)
         return asyncio.Timeout(0)
 
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         monkeypatch.setattr(
             replay_player, "asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": none_at_all})
         )
@@ -200,7 +200,7 @@ def test_pauses_are_shorter_by_the_speed(
 
 
 def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         events = [
             {
                 "id": "evt_000001",
@@ -229,7 +229,7 @@ def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
         script = Script(ask.services, ask.owner, answer.json()["session_id"], 1000, "sess_2")
         return [item async for item in script.items(0)]
 
-    items = served(tmp_path, test)
+    items = run_with_server(tmp_path, test)
     said = [item for item in items if item.step[0] in ("block.added", "text.delta")][1:]
     assert len(said) == 11
     assert (
@@ -240,7 +240,7 @@ def test_words_of_an_import_come_in_pieces(tmp_path: Path) -> None:
 
 
 def test_what_the_person_typed_is_waited_for_no_longer(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
         place = (
             await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()
@@ -259,7 +259,7 @@ def test_what_the_person_typed_is_waited_for_no_longer(tmp_path: Path) -> None:
 
 @pytest.mark.spec("replay-control", "replay-speeds", "type-replay-status")
 def test_autonomous_waits_for_nobody(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
         answer = await ask(
             "PATCH", f"/api/sessions/{session_id}/replay", json={"status": "autonomous"}
@@ -272,7 +272,7 @@ def test_autonomous_waits_for_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.spec("replay-control", "type-replay-state", "type-replay-status")
 def test_pausing_and_going_on(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
         route = f"/api/sessions/{session_id}/replay"
         await until(ask, session_id, lambda standing: standing["position"] > 0)
@@ -296,7 +296,7 @@ def test_pausing_and_going_on(tmp_path: Path) -> None:
 @pytest.mark.spec("replay-mismatch", "replay-speeds", "type-replay-status")
 @pytest.mark.parametrize("decision", ["keep", "go_on"])
 def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
         await until(ask, session_id, lambda standing: standing["position"] > 0)
         caller = await ask.services.store.check_key(ask.keys["owner"], ask.services.clock.now())
@@ -353,7 +353,7 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
 
 @pytest.mark.spec("replay-speeds")
 def test_a_restart_in_the_middle(tmp_path: Path) -> None:
-    async def before(ask: Asking) -> str:
+    async def before(ask: ServerClient) -> str:
         session_id = await begun(ask)
         place = (
             await Script(ask.services, ask.owner, "sess_1", 1000, session_id).outline()
@@ -364,7 +364,7 @@ def test_a_restart_in_the_middle(tmp_path: Path) -> None:
 
     session_id = with_pause(tmp_path, before)
 
-    async def after(ask: Asking) -> None:
+    async def after(ask: ServerClient) -> None:
         await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"speed": 5})
         assert (
             await ask.services.replays.match_input(ask.owner, session_id, "Read it, please.")
@@ -372,11 +372,11 @@ def test_a_restart_in_the_middle(tmp_path: Path) -> None:
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
 
-    served(tmp_path, after)
+    run_with_server(tmp_path, after)
 
 
 def test_a_restart_goes_on_by_itself(tmp_path: Path) -> None:
-    async def before(ask: Asking) -> str:
+    async def before(ask: ServerClient) -> str:
         session_id = await begun(ask)
         await until(ask, session_id, lambda standing: standing["position"] > 0)
         await ask.services.replays.close()
@@ -398,11 +398,11 @@ def test_a_restart_goes_on_by_itself(tmp_path: Path) -> None:
         return session_id
 
     session_id = with_pause(tmp_path, before)
-    served(tmp_path, lambda ask: until(ask, session_id, is_over))
+    run_with_server(tmp_path, lambda ask: until(ask, session_id, is_over))
 
 
 def test_big_results_are_there_too(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         blob = await ask.services.store.put_blob(b'"x"', "application/json")
         held = {"blob": blob.sha256, "size": 3, "media_type": "application/json", "preview": "x"}
         odd = held | {"blob": "no hash"}
@@ -426,11 +426,11 @@ def test_big_results_are_there_too(tmp_path: Path) -> None:
         assert await ask.services.store.read_blob(ask.owner, session_id, blob.sha256) == b'"x"'
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
 
 
 def test_a_recording_that_is_taken_away(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
         await until(ask, session_id, lambda standing: standing["position"] > 0)
         await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"status": "paused"})
@@ -444,7 +444,7 @@ def test_a_recording_that_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         stopped, deleted = await begun(ask), await begun(ask)
         for session_id in (stopped, deleted):
             await until(ask, session_id, lambda standing: standing["position"] > 0)
@@ -463,7 +463,7 @@ def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
 
 @pytest.mark.spec("replay-preview")
 def test_what_cannot_be_played(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk(("run.started", {"run_id": "run_9"}))
         await ask.services.journal.create(ask.owner, {"id": "sess_2", "intent": "Nothing"})
         await ask.services.journal.create(ask.owner, {"id": "sess_3"}, lambda state: TALK)
@@ -474,7 +474,7 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
             found[name] = (told.status_code, told.json().get("supported"), made.status_code)
         return found, (await ask("GET", "/api/sessions/sess_2/replay/preview")).json()
 
-    found, told = served(tmp_path, test)
+    found, told = run_with_server(tmp_path, test)
     assert found["sess_1"] == (200, False, 409)
     assert found["sess_2"] == (200, False, 409)
     assert found["sess_3"] == (200, True, 200)
@@ -488,7 +488,7 @@ def test_what_cannot_be_played(tmp_path: Path) -> None:
 
 
 def test_not_too_many_at_once(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         services = ask.services
         services.config = msgspec.structs.replace(services.config, limits=Limits(runs=2))
         return [(await ask("POST", "/api/sessions/sess_1/replay")).status_code for _ in range(3)]
@@ -509,8 +509,8 @@ class OnlyLog:
         return [entry for entry in self.entries if entry.seq > after][:limit]
 
 
-@given(talks())
-def test_any_session_is_played_as_it_was(talk: Talk) -> None:
+@given(session_logs())
+def test_any_session_is_played_as_it_was(talk: SessionLog) -> None:
     async def items() -> list[ScriptItem]:
         script = Script(
             cast(Any, OnlyLog(talk.entries)), "user", "sess_1", len(talk.entries), "sess_2"

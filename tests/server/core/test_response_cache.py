@@ -1,6 +1,6 @@
 """Answers kept by how far the log had come."""
 
-from open_token.server.core.response_cache import ResponseCache
+from open_token.server.core.services import ResponseCache
 
 
 def test_another_sequence_is_another_answer() -> None:

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, Room, Scripted, Time, calls, rooms, run
+from helpers.server.agent_session import (
+    AgentSession,
+    FakeTool,
+    ScriptedModel,
+    Time,
+    build_call_pieces,
+    open_agent_session,
+    run,
+)
 from open_token.errors import StoreError
 from open_token.server.agent import runner
 from open_token.server.clock import format_timestamp, parse_timestamp
@@ -28,7 +36,7 @@ class Killed(BaseException):
     """The process dies here: nothing more is written."""
 
 
-async def died(room: Room) -> None:
+async def died(room: AgentSession) -> None:
     """Until a worker has begun, and is gone."""
     while not room.services.runner._tasks:
         await asyncio.sleep(0)
@@ -36,7 +44,7 @@ async def died(room: Room) -> None:
         await asyncio.wait(list(room.services.runner._tasks.values()))
 
 
-async def another(room: Room, after: float = LEASE + 1) -> None:
+async def another(room: AgentSession, after: float = LEASE + 1) -> None:
     """Another worker takes over when the lease has run out."""
     room.time.skip(after)
     room.services.runner = Runner(room.services)
@@ -49,9 +57,9 @@ async def another(room: Room, after: float = LEASE + 1) -> None:
 )  # also when the clock was set meanwhile
 def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, after: float) -> None:
     async def talk() -> None:
-        model = Scripted(["half " * 300, "lost", Killed()], "whole")
+        model = ScriptedModel(["half " * 300, "lost", Killed()], "whole")
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await died(room)
@@ -81,10 +89,16 @@ def test_a_crash_in_a_tool(tmp_path: Path, fakes: Fakes, is_idempotent: bool) ->
                 raise deaths.pop()
             return "worked"
 
-        tool = Fake("Work", does, is_idempotent=is_idempotent)
-        other = Fake("Other", lambda _: "too")
-        fakes(Scripted([*calls("Work", "c1"), *calls("Other", "c2")], "end"), tool, other)
-        async with rooms(tmp_path) as opened:
+        tool = FakeTool("Work", does, is_idempotent=is_idempotent)
+        other = FakeTool("Other", lambda _: "too")
+        fakes(
+            ScriptedModel(
+                [*build_call_pieces("Work", "c1"), *build_call_pieces("Other", "c2")], "end"
+            ),
+            tool,
+            other,
+        )
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await died(room)
@@ -105,9 +119,9 @@ def test_a_crash_in_a_tool(tmp_path: Path, fakes: Fakes, is_idempotent: bool) ->
 
 def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        model = Scripted(*([Killed()] for _ in range(20)))
+        model = ScriptedModel(*([Killed()] for _ in range(20)))
         fakes(model)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await died(room)
@@ -127,8 +141,8 @@ def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
 
 def test_stop_of_a_run_whose_process_died(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
-        fakes(Scripted(["half " * 300, Killed()], "next"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["half " * 300, Killed()], "next"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await died(room)
@@ -149,8 +163,8 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
             begun.set()
             await gate.wait()
 
-        fakes(Scripted(["one ", hang, "two"], "three"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["one ", hang, "two"], "three"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
@@ -182,8 +196,8 @@ def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
             await gate.wait()
 
         monkeypatch.setattr(runs, "_POLL", 3600.0)  # the worker itself does not look either
-        fakes(Scripted(["one ", hang, "two"]))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["one ", hang, "two"]))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
@@ -205,7 +219,7 @@ class Failing:
     """A store whose writes to logs fail for a while, as when the disk is full or the database
     away."""
 
-    def __init__(self, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, room: AgentSession, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failed = 0
         self.is_failing = asyncio.Event()
         self._left = 0
@@ -236,10 +250,10 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
-            model = Scripted(
+            model = ScriptedModel(
                 ["half " * 300, lambda: failing.begin(5, code), "lost " * 300, "behind"], "whole"
             )
             fakes(model)
@@ -266,7 +280,7 @@ def test_the_model_is_not_asked_again_before_an_answer_would_fit(
     answer."""
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             monkeypatch.setattr(runs, "_RETRY_PAUSE", 0.0)
             monkeypatch.setattr(runs, "_MAX_RETRY_PAUSE", 0.0)
@@ -291,7 +305,7 @@ def test_the_model_is_not_asked_again_before_an_answer_would_fit(
                 await try_out(self, letters)
 
             monkeypatch.setattr(Runner, "_probe_store", counted)
-            model = Scripted(["half ", lambda: pages(8), "lost " * 20_000, "behind"], "whole")
+            model = ScriptedModel(["half ", lambda: pages(8), "lost " * 20_000, "behind"], "whole")
             fakes(model)
             await room.send("go")
             assert (tried, len(model.requests)) == (5, 2)
@@ -306,11 +320,13 @@ def test_a_store_that_will_not_come_back_is_not_waited_for(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
             fakes(
-                Scripted(["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300])
+                ScriptedModel(
+                    ["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300]
+                )
             )
             asking: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -328,14 +344,18 @@ def test_a_store_that_will_not_come_back_is_not_waited_for(
     run(talk())
 
 
-def test_a_fault_of_the_store_that_does_not_pass_is_told(
+def test_a_fault_of_the_store_that_does_not_pass_is_reported(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
-            fakes(Scripted(["half " * 300, lambda: failing.begin(1, "store.value"), "lost " * 300]))
+            fakes(
+                ScriptedModel(
+                    ["half " * 300, lambda: failing.begin(1, "store.value"), "lost " * 300]
+                )
+            )
             await room.send("go")
             assert room.texts() == ["go", "half " * 300]
             (error,) = [payload for name, payload in room.heard if name == "system:error"]
@@ -345,15 +365,15 @@ def test_a_fault_of_the_store_that_does_not_pass_is_told(
     run(talk())
 
 
-def test_a_stop_that_cannot_be_written_is_told(
+def test_a_stop_that_cannot_be_written_is_reported(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
             fakes(
-                Scripted(
+                ScriptedModel(
                     ["half " * 300, lambda: failing.begin(10**9, "store.full"), "lost " * 300],
                     "whole",
                 )
@@ -381,13 +401,13 @@ def test_a_server_that_stops_goes_on_at_the_next_start(tmp_path: Path, fakes: Fa
             begun.set()
             await asyncio.Event().wait()
 
-        fakes(Scripted(["half ", hang], "and whole"))
-        async with rooms(tmp_path, time) as opened:
+        fakes(ScriptedModel(["half ", hang], "and whole"))
+        async with open_agent_session(tmp_path, time) as opened:
             room = await opened()
             room.services.runner._grace = 0.01
             await room.send("go", wait=False)
             await begun.wait()
-        async with rooms(tmp_path, time) as opened:
+        async with open_agent_session(tmp_path, time) as opened:
             room = await opened(room.id)
             await room.rest()
             assert room.texts() == ["go", "half ", "and whole"]
@@ -409,9 +429,9 @@ def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
             begun.set()
             await asyncio.Event().wait()
 
-        fakes(Scripted(["half ", hang]))
+        fakes(ScriptedModel(["half ", hang]))
         monkeypatch.setattr(SqliteStore, "time", behind)
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             store, now = room.services.store, room.services.clock.now()
             leases: list[str] = []
@@ -435,10 +455,10 @@ def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
 def test_a_question_survives_a_restart(tmp_path: Path) -> None:
     async def talk() -> None:
         time = Time()
-        async with rooms(tmp_path, time) as opened:
+        async with open_agent_session(tmp_path, time) as opened:
             room = await opened()
             await room.send("subagent ask")
-        async with rooms(tmp_path, time) as opened:
+        async with open_agent_session(tmp_path, time) as opened:
             room = await opened(room.id)
             child = next(iter((await room.state()).questions))
             await room.send(askuser_answer={"tool_call_id": child, "selections": {"0": [0]}})
@@ -457,8 +477,8 @@ def test_a_deleted_session_takes_its_run_along(tmp_path: Path, fakes: Fakes) -> 
             begun.set()
             await gate.wait()
 
-        fakes(Scripted(["a", hang, "b"]))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel(["a", hang, "b"]))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go", wait=False)
             await begun.wait()
@@ -474,8 +494,8 @@ def test_a_deleted_session_takes_its_run_along(tmp_path: Path, fakes: Fakes) -> 
 def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         gate = asyncio.Event()
-        fakes(Scripted([gate.wait, "a"], [gate.wait, "b"], [gate.wait, "c"]))
-        async with rooms(tmp_path, limits=Limits(runs=2)) as opened:
+        fakes(ScriptedModel([gate.wait, "a"], [gate.wait, "b"], [gate.wait, "c"]))
+        async with open_agent_session(tmp_path, limits=Limits(runs=2)) as opened:
             several = [await opened() for _ in range(3)]
             for room in several:
                 await room.send("go", wait=False)
@@ -492,7 +512,7 @@ def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> N
 def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
     async def talk() -> None:
         time = Time()
-        async with rooms(tmp_path, time, role="gateway") as opened:
+        async with open_agent_session(tmp_path, time, role="gateway") as opened:
             room = await opened()
             await room.send("hello", wait=False)
             assert await room.services.chat.stop(room.caller, room.id) == {
@@ -501,7 +521,7 @@ def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
             }
             await room.send("hello again", wait=False)
             assert room.services.runner._claiming is None
-        async with rooms(tmp_path, time) as opened:
+        async with open_agent_session(tmp_path, time) as opened:
             room = await opened(room.id)
             await room.rest()
             assert [turn["role"] for turn in room.turns()] == ["user", "user", "assistant"]
@@ -516,8 +536,8 @@ def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> N
     the same."""
 
     async def talk() -> None:
-        fakes(Scripted("one", "two"))
-        async with rooms(tmp_path) as opened:
+        fakes(ScriptedModel("one", "two"))
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             runner = room.services.runner
             await runner.close()

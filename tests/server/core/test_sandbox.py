@@ -31,6 +31,7 @@ def said(box: Sandbox, folder: Path, script: str, **env: str) -> str:
     return kept.text()
 
 
+@pytest.mark.full
 def test_a_command_sees_the_workspace_and_can_write_there(box: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("from outside")
     assert (
@@ -41,6 +42,7 @@ def test_a_command_sees_the_workspace_and_can_write_there(box: Sandbox, tmp_path
     assert (tmp_path / "b").stat().st_uid == os.getuid()
 
 
+@pytest.mark.full
 def test_a_command_sees_nothing_else_of_the_machine(box: Sandbox, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -60,6 +62,7 @@ def test_a_command_sees_nothing_else_of_the_machine(box: Sandbox, tmp_path: Path
     assert "Read-only" in said(box, inside, "touch /usr/x 2>&1")
 
 
+@pytest.mark.full
 def test_there_is_no_network(box: Sandbox, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -71,12 +74,14 @@ def test_there_is_no_network(box: Sandbox, tmp_path: Path) -> None:
     assert got == "alone\n"
 
 
+@pytest.mark.full
 def test_processes_of_the_machine_are_not_seen(box: Sandbox, tmp_path: Path) -> None:
     numbers = [int(name) for name in said(box, tmp_path, "cd /proc; echo [0-9]*").split()]
     assert max(numbers) < 50
     assert said(box, tmp_path, f"kill -9 {os.getpid()} 2>/dev/null || echo no") == "no\n"
 
 
+@pytest.mark.full
 def test_the_environment_is_the_sessions_alone(
     box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,12 +99,14 @@ def test_the_environment_is_the_sessions_alone(
     assert "NUL=" not in got
 
 
+@pytest.mark.full
 def test_words_of_the_environment_are_not_seen_from_outside(box: Sandbox, tmp_path: Path) -> None:
     command = box.command(tmp_path, "true", {"TOKEN": "hush"}, 5, MOST)
     assert "hush" not in str(command.argv)
     assert "hush" not in str(command.env)
 
 
+@pytest.mark.full
 def test_limits_are_set_and_cannot_be_raised(box: Sandbox, tmp_path: Path) -> None:
     got = said(
         box,

@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
+from helpers.server.scheduling import ANNA, BEN, Hand, node, scheduling
+from helpers.server.stores import new_postgres
 from open_token.errors import StoreError
 from open_token.server.clock import parse_timestamp
 from open_token.server.core.scheduler import Scheduler, format_delay
@@ -19,8 +21,6 @@ from open_token.server.core.services import Services
 from open_token.server.store.interface import Store
 from open_token.server.store.postgres.store import PostgresStore
 from open_token.server.store.rows import Fence, Firing, NewTask, RunEnd, SessionWrite, User
-from scheduling import ANNA, BEN, Hand, node, scheduling
-from stores import new_postgres
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "timezone": "UTC"}
 Play = Callable[[Services, Scheduler, Hand], Coroutine[Any, Any, None]]
@@ -157,7 +157,7 @@ def test_none_begins_while_another_goes_on_unless_asked(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
-def test_it_ends_when_it_expires_or_is_stopped(tmp_path: Path) -> None:
+def test_task_ends_when_it_expires_or_is_stopped(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         short = await services.schedules.add(
             ANNA, {**TASK, "cron": "* * * * *", "expires_at": "2026-01-31T08:02:30Z"}
@@ -334,7 +334,7 @@ def test_a_day_with_a_change_of_the_clock_has_each_slot_once(
     played(tmp_path, play, Hand(start))
 
 
-def test_it_sleeps_until_something_is_due_and_wakes_on_a_change(tmp_path: Path) -> None:
+def test_scheduler_sleeps_until_a_task_is_due_or_changes(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         fired = asyncio.Event()
         services.runner.wake = fired.set  # type: ignore[method-assign]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from helpers.server.scheduling import ANNA, BEN, Hand, scheduling
 from open_token.server.core import schedules
 from open_token.server.core.scheduler import Scheduler
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError
-from scheduling import ANNA, BEN, Hand, scheduling
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *"}
 

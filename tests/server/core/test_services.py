@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 
-def test_everything_is_there(rest: Rest) -> None:
+def test_everything_is_there(rest: RestServer) -> None:
     for part in dataclasses.fields(rest.services):
         assert getattr(rest.services, part.name) is not None

@@ -2,9 +2,9 @@
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.errors import StoreError
 from open_token.server.core import sessions
-from rest import Rest
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_names_that_look_secret(name: str, is_masked: bool) -> None:
 
 
 def test_a_session_that_was_not_made_leaves_no_environment(
-    rest: Rest, monkeypatch: pytest.MonkeyPatch
+    rest: RestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: object, **__: object) -> None:
         raise StoreError("the disk is full")

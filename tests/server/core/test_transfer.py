@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 import open_token
+from helpers.server.server_client import TALK, ServerClient, run_with_server
+from helpers.signers import create_key, public
 from open_token import api
 from open_token.errors import OpenTokenError, StoreError
 from open_token.jsontools.canonical import hash_events
@@ -20,11 +22,9 @@ from open_token.server.config import Limits
 from open_token.server.core.transfer import PENDING_KEY, remove_interrupted_imports
 from open_token.session import SessionState
 from open_token.session.actions import build_text_blocks, send_user_message
-from signers import new_key, public
-from whole_servers import TALK, Asking, served
 
 
-async def exported(ask: Asking, session_id: str, **words: str) -> Any:
+async def exported(ask: ServerClient, session_id: str, **words: str) -> Any:
     usual = {"format": "json", "redact": "none", "include": "include-internal", "internal": "full"}
     answer = await ask("GET", f"/api/sessions/{session_id}/export", params=usual | words)
     assert answer.status_code == 200, answer.text
@@ -36,7 +36,7 @@ async def exported(ask: Asking, session_id: str, **words: str) -> Any:
     [({"lines": ["x" * 50] * 9}, "application/json"), ("many words " * 50, "text/plain")],
 )
 def test_blobs_are_exported_in_full(tmp_path: Path, value: Any, media_type: str) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         data = msgspec.json.encode(value) if media_type == "application/json" else value.encode()
         blob = await ask.services.store.put_blob(data, media_type)
         held = {
@@ -58,7 +58,7 @@ def test_blobs_are_exported_in_full(tmp_path: Path, value: Any, media_type: str)
 
     results = [
         event["content"]
-        for event in served(tmp_path, test)["events"]
+        for event in run_with_server(tmp_path, test)["events"]
         if event["type"] == "tool_result"
     ]
     assert value in (results[-1].get("data"), results[-1].get("text"))
@@ -67,7 +67,7 @@ def test_blobs_are_exported_in_full(tmp_path: Path, value: Any, media_type: str)
 def test_a_result_that_only_looks_like_a_blob(tmp_path: Path) -> None:
     odd = {"blob": "../../etc", "size": 1, "media_type": "x", "preview": "p"}
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         call = {"id": "tc_9", "tool_name": "Read"}
         await ask.talk(
             ("turn.opened", {"turn": {"turn_id": "turn_9"}}),
@@ -78,20 +78,18 @@ def test_a_result_that_only_looks_like_a_blob(tmp_path: Path) -> None:
 
     results = [
         event["content"]
-        for event in served(tmp_path, test)["events"]
+        for event in run_with_server(tmp_path, test)["events"]
         if event["type"] == "tool_result"
     ]
     assert results[-1]["data"] == odd
 
 
 ROOT = Path(__file__).resolve().parents[3]
-CORPUS = ROOT.parent / "shared" / "corpus"
 EXAMPLES = [path for path in sorted((ROOT / "examples").iterdir()) if path.is_file()]
 GOLDEN = sorted((ROOT / "tests" / "golden").glob("*/*/input.*"))
-TALKS = [path for path in (sorted(CORPUS.rglob("*")) if CORPUS.is_dir() else ()) if path.is_file()]
 
 
-async def sent(ask: Asking, path: Path, route: str = "import", **fields: str) -> Any:
+async def sent(ask: ServerClient, path: Path, route: str = "import", **fields: str) -> Any:
     with path.open("rb") as stream:
         return await ask(
             "POST", f"/api/sessions/{route}", files={"file": (path.name, stream)}, data=fields
@@ -112,7 +110,7 @@ def documents_in(path: Path) -> dict[str | None, Any]:
             return {}
 
 
-async def comes_back(ask: Asking, path: Path) -> None:
+async def comes_back(ask: ServerClient, path: Path) -> None:
     for name, document in documents_in(path).items():
         answer = await sent(ask, path, **({"conversation": name} if name else {}))
         assert answer.status_code == 200, answer.text
@@ -127,26 +125,28 @@ async def comes_back(ask: Asking, path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_comes_back_as_it_was(tmp_path: Path, path: Path) -> None:
-    served(tmp_path, lambda ask: comes_back(ask, path))
+    run_with_server(tmp_path, lambda ask: comes_back(ask, path))
 
 
 @pytest.mark.spec("session-import")
 def test_golden_cases_come_back_as_they_were(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> None:
-        for path in [item for item in GOLDEN if item.is_file()][::3]:
+    async def test(ask: ServerClient) -> None:
+        for path in [item for item in GOLDEN if item.is_file()][::8]:
             await comes_back(ask, path)
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
 
 
-@pytest.mark.skipif(not TALKS, reason="the shared corpus is not beside this checkout")
 @pytest.mark.parametrize("part", range(4))
-def test_the_corpus_comes_back_as_it_was(tmp_path: Path, part: int) -> None:
-    async def test(ask: Asking) -> None:
-        for path in [item for item in TALKS if item.stat().st_size < 1 << 20][part::16]:
+def test_the_corpus_comes_back_as_it_was(corpus: Path, tmp_path: Path, part: int) -> None:
+    files = [path for path in sorted(corpus.rglob("*")) if path.is_file()]
+    small = [path for path in files if path.stat().st_size < 1 << 20]
+
+    async def test(ask: ServerClient) -> None:
+        for path in small[part::16]:
             await comes_back(ask, path)
 
-    served(tmp_path, test, seconds=300)
+    run_with_server(tmp_path, test, seconds=300)
 
 
 def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
     path = tmp_path / "big.json"
     path.write_bytes(msgspec.json.encode(document))
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         answer = await sent(ask, path)
         session_id = answer.json()["session_id"]
         state = await ask.state(session_id)
@@ -170,14 +170,14 @@ def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
         assert len(first["preview"]) == 2000
         return await exported(ask, session_id)
 
-    back = served(tmp_path / "data", test, limits=Limits(frame_bytes=4000))
+    back = run_with_server(tmp_path / "data", test, limits=Limits(frame_bytes=4000))
     assert back["events"] == document["events"]
     assert back["integrity"]["events_hash"] == document["integrity"]["events_hash"]
 
 
 @pytest.mark.spec("session-import")
 def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         files = ask.services.workspaces.get("sess_1").folder / "sub"
         files.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
         assert first["events"] == second["events"]
         return told.json(), again
 
-    told, again = served(tmp_path / "data", test)
+    told, again = run_with_server(tmp_path / "data", test)
     assert (told["reader"], told["title"], told["turns"], told["models"]) == (
         "open_token",
         "A talk",
@@ -216,7 +216,7 @@ def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:
     document["events"][0]["content"] = {"mime": "text/plain", "text": "something else"}
     path = tmp_path / "changed.json"
     path.write_bytes(msgspec.json.encode(document))
-    told = served(tmp_path / "data", lambda ask: sent(ask, path, "preview-import")).json()
+    told = run_with_server(tmp_path / "data", lambda ask: sent(ask, path, "preview-import")).json()
     assert "hash" in told["warnings"][0]
 
 
@@ -226,7 +226,7 @@ def test_an_import_that_fails_half_way_leaves_nothing(
     path = max(EXAMPLES, key=lambda item: item.stat().st_size)
     monkeypatch.setattr("open_token.server.core.document_import._BATCH_ENTRIES", 2)
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         append, count = ask.services.store.append, 0
 
         async def failing(step: Any) -> Any:
@@ -245,27 +245,27 @@ def test_an_import_that_fails_half_way_leaves_nothing(
             await ask.services.store.setting(PENDING_KEY),
         )
 
-    answer, count, page, mark = served(tmp_path, test)
+    answer, count, page, mark = run_with_server(tmp_path, test)
     assert (answer.status_code, count) == (503, 3)
     assert (page.total, mark) == (0, None)
 
 
 def test_a_crash_in_the_middle_is_swept_up(tmp_path: Path) -> None:
-    async def crash(ask: Asking) -> None:
+    async def crash(ask: ServerClient) -> None:
         await ask.talk(session_id="sess_half")
         await ask.talk(session_id="sess_whole")
         await ask.services.store.set_setting(PENDING_KEY, f'{{"sess_half": "{ask.owner}"}}')
 
-    async def after(ask: Asking) -> Any:
+    async def after(ask: ServerClient) -> Any:
         page = await ask.services.store.sessions(ask.owner)
         return [item.id for item in page.items], await ask.services.store.setting(PENDING_KEY)
 
-    served(tmp_path, crash)
-    assert served(tmp_path, after) == (["sess_whole"], None)
+    run_with_server(tmp_path, crash)
+    assert run_with_server(tmp_path, after) == (["sess_whole"], None)
 
 
 def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         services = ask.services
         for name in ("sess_new", "sess_old"):
             await ask.talk(session_id=name)
@@ -285,7 +285,7 @@ def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
             (await services.store.sessions(ask.owner)).total,
         )
 
-    assert served(tmp_path, test) == ((1, 2), 1, 1)
+    assert run_with_server(tmp_path, test) == ((1, 2), 1, 1)
 
 
 def test_several_conversations(tmp_path: Path) -> None:
@@ -300,14 +300,14 @@ def test_several_conversations(tmp_path: Path) -> None:
         ]
     path.write_bytes(b"\n".join(lines) + b"\n")
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         return [
             await sent(ask, path),
             await sent(ask, path, conversation="sess_b"),
             await sent(ask, path, conversation="sess_z"),
         ]
 
-    which, chosen, unknown = served(tmp_path / "data", test)
+    which, chosen, unknown = run_with_server(tmp_path / "data", test)
     assert which.status_code == 422
     assert "sess_a, sess_b" in which.json()["detail"]
     assert chosen.json()["intent"] == "sess_b"
@@ -323,7 +323,7 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
     )
     path.write_bytes(msgspec.json.encode(document))
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         session_id = (await sent(ask, path)).json()["session_id"]
         await ask.services.journal.write(
             ask.owner,
@@ -345,7 +345,7 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
         return back["events"][:-1]
 
     before = [{**event, "seq": 0} for event in document["events"]]
-    assert [{**event, "seq": 0} for event in served(tmp_path / "data", test)][
+    assert [{**event, "seq": 0} for event in run_with_server(tmp_path / "data", test)][
         : len(before)
     ] == before
 
@@ -366,7 +366,8 @@ def test_what_a_session_is_called(tmp_path: Path, name: str, title: str) -> None
     document["conversation"]["title"] = "First"
     path.write_bytes(msgspec.json.encode(document))
     assert (
-        served(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"] == title
+        run_with_server(tmp_path / "data", lambda ask: sent(ask, path, name=name)).json()["intent"]
+        == title
     )
 
 
@@ -377,7 +378,7 @@ def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
     document["conversation"]["title"] = "First  "
     path.write_bytes(msgspec.json.encode(document))
 
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         plain, named = [
             (await sent(ask, path, **given)).json()["id"] for given in ({}, {"name": "Second"})
         ]
@@ -387,7 +388,7 @@ def test_a_title_that_somebody_chose_is_exported(tmp_path: Path) -> None:
         back = await exported(ask, plain)
         assert (back["conversation"]["title"], back["events"]) == ("Third", document["events"])
 
-    served(tmp_path / "data", test)
+    run_with_server(tmp_path / "data", test)
 
 
 def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
@@ -397,7 +398,7 @@ def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
         '[policy]\nmin_redact = "pii"\nforbid_internal_full = true\n'
     )
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         extra = send_user_message(
             "turn_9", build_text_blocks("Write to anna.schmidt@mail-of-anna.de please.")
         )
@@ -407,19 +408,19 @@ def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
             "/api/sessions/sess_1/export?format=json&redact=none&include=include-internal&internal=full",
         )
 
-    told = served(tmp_path, test).text
+    told = run_with_server(tmp_path, test).text
     assert "mail-of-anna" not in told
     assert '"summary": "extract"' in told
 
 
 def test_exports_are_signed_with_the_key_of_the_server(tmp_path: Path) -> None:
-    key = new_key(tmp_path)
+    key = create_key(tmp_path)
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         return await exported(ask, "sess_1"), await exported(ask, "sess_1", integrity="none")
 
-    signed, bare = served(tmp_path / "server", test, sign_key=key)
+    signed, bare = run_with_server(tmp_path / "server", test, sign_key=key)
     (judged,) = open_token.verify(signed, trust=public(key)).signatures
     assert (judged.state, judged.by) == ("trusted", "mia@example.org")
     assert "integrity" not in bare
@@ -428,16 +429,16 @@ def test_exports_are_signed_with_the_key_of_the_server(tmp_path: Path) -> None:
 def test_a_key_that_cannot_sign_is_the_operators_trouble(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    new_key(tmp_path)
+    create_key(tmp_path)
     (tmp_path / "rubbish").write_text("no key")
     (tmp_path / "rubbish").chmod(0o600)
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         return await ask("GET", "/api/sessions/sess_1/export?format=json")
 
     for key in ("missing", "rubbish"):
-        answer = served(tmp_path / f"server-{key}", test, sign_key=tmp_path / key)
+        answer = run_with_server(tmp_path / f"server-{key}", test, sign_key=tmp_path / key)
         assert answer.status_code == 503
         assert str(tmp_path) not in answer.text
         assert "cannot sign export" in caplog.text
@@ -458,7 +459,7 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
             )
         return bytes(made[: rolls.choice((len(made), rolls.randrange(1, len(made))))])
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         packed = (await ask("GET", "/api/sessions/sess_1/export")).content
         found = []
@@ -473,6 +474,6 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
                 assert again.status_code == 200, again.text
         return found, (await ask.services.store.sessions(ask.owner)).total
 
-    found, total = served(tmp_path, test)
+    found, total = run_with_server(tmp_path, test)
     assert set(found) <= {200, 413, 422}
     assert total == 1 + found.count(200)

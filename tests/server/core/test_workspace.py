@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.core.workspace import Workspace, Workspaces, publish_files_changed
 from open_token.server.errors import ApiError
-from workshop import Workshop, working
 
 HOSTILE = [
     "..", "../x", "a/../../x", "a/..", "/etc/passwd", "//etc/passwd", "\\\\host\\share", "..\\x", "a\\..\\..\\x",
@@ -102,7 +102,7 @@ def test_no_path_leaves_the_workspace(
     assert sorted(os.listdir(outer)) == ["inside", "secret"]
 
 
-def test_links_are_told_and_never_followed(tmp_path: Path) -> None:
+def test_links_are_reported_and_never_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     files = space(tmp_path)
     files.write("d/f", b"x")
@@ -253,8 +253,8 @@ def test_each_session_has_a_folder_of_its_own_whatever_its_id(tmp_path: Path) ->
 
 
 @pytest.mark.spec("files-changed-event")
-def test_those_who_watch_are_told(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+def test_those_who_watch_are_reported(tmp_path: Path) -> None:
+    async def do(shop: ToolServer) -> None:
         await publish_files_changed(
             shop.services, shop.owner, shop.session_id, "written", *map(str, range(150))
         )
@@ -262,4 +262,4 @@ def test_those_who_watch_are_told(tmp_path: Path) -> None:
         assert (told["action"], len(told["paths"]), told["more"]) == ("written", 100, 50)
         assert told["session_id"] == shop.session_id
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

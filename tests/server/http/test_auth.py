@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.errors import StoreError
-from rest import Rest
 
 
 @pytest.mark.spec("bearer-authorization")
@@ -22,20 +22,20 @@ from rest import Rest
         "Bearer " + "x" * 9000,
     ],
 )
-def test_what_is_no_key_opens_nothing(rest: Rest, header: str) -> None:
+def test_what_is_no_key_opens_nothing(rest: RestServer, header: str) -> None:
     answer = rest.call("GET", "/api/sessions", key=None, headers={"Authorization": header.encode()})
     assert answer.status_code == 401
     assert answer.json()["code"] == "unauthorized"
 
 
-def test_a_key_with_a_letter_changed_opens_nothing(rest: Rest) -> None:
+def test_a_key_with_a_letter_changed_opens_nothing(rest: RestServer) -> None:
     for place in (10, 25, -1):
         other = "x" if rest.key[place] != "x" else "y"
         changed = rest.key[:place] + other + (rest.key[place + 1 :] if place != -1 else "")
         assert rest.refused("GET", "/api/sessions", key=changed) == 401
 
 
-def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
+def test_a_long_body_without_a_key_is_not_read(rest: RestServer) -> None:
     read = []
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -57,8 +57,8 @@ def test_a_long_body_without_a_key_is_not_read(rest: Rest) -> None:
     assert len(read) == 100
 
 
-def test_a_key_that_cannot_be_looked_up_is_told_as_such(
-    rest: Rest, monkeypatch: pytest.MonkeyPatch
+def test_a_key_that_cannot_be_looked_up_is_reported_as_such(
+    rest: RestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> None:
         raise StoreError("the database cannot be reached", code="store.away")
@@ -69,7 +69,7 @@ def test_a_key_that_cannot_be_looked_up_is_told_as_such(
         assert (answer.status_code, answer.json()["code"]) == (503, "store.away")
 
 
-def test_whoever_is_locked_out_has_no_keys(rest: Rest) -> None:
+def test_whoever_is_locked_out_has_no_keys(rest: RestServer) -> None:
     key = rest.person()
     assert rest.get("/api/sessions", key=key)["total"] == 0
     rest.run(rest.services.store.disable_user("user_ben", rest.services.clock.now()))

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from rest import Rest
-from whole_servers import Asking, served
+from helpers.server.rest_server import RestServer
+from helpers.server.server_client import ServerClient, run_with_server
 
 
-def words(rest: Rest, name: str) -> list[str]:
+def words(rest: RestServer, name: str) -> list[str]:
     return [turn["blocks"][0]["content"] for turn in rest.get(f"/api/sessions/{name}/messages")]
 
 
 @pytest.mark.spec("session-messages", "rewind-and-switch")
-def test_going_back_and_across(rest: Rest) -> None:
+def test_going_back_and_across(rest: RestServer) -> None:
     name = rest.session()
     place = f"/api/sessions/{name}"
     first, second = rest.say(name, "one", "two")
@@ -43,7 +43,7 @@ def test_going_back_and_across(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-history", "type-history-node")
-def test_history_has_the_whole_tree(rest: Rest) -> None:
+def test_history_has_the_whole_tree(rest: RestServer) -> None:
     name = rest.session()
     _, second = rest.say(name, "one", "two")
     rest.post(f"/api/sessions/{name}/rewind", {"checkpoint_id": second})
@@ -72,7 +72,7 @@ def test_history_has_the_whole_tree(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-checkpoints", "type-checkpoint")
-def test_checkpoints_and_their_last(rest: Rest) -> None:
+def test_checkpoints_and_their_last(rest: RestServer) -> None:
     name = rest.session()
     first, second = rest.say(name, "one", "two")
     made = rest.get(f"/api/sessions/{name}/checkpoints")
@@ -92,7 +92,7 @@ def test_checkpoints_and_their_last(rest: Rest) -> None:
 
 @pytest.mark.spec("checkout-preview")
 @pytest.mark.parametrize(("position", "seen"), [("before", ["one"]), ("turn_end", ["one", "two"])])
-def test_looking_changes_nothing(rest: Rest, position: str, seen: list[str]) -> None:
+def test_looking_changes_nothing(rest: RestServer, position: str, seen: list[str]) -> None:
     name = rest.session()
     _, second, _ = rest.say(name, "one", "two", "three")
     before = rest.state(name).seq
@@ -103,7 +103,7 @@ def test_looking_changes_nothing(rest: Rest, position: str, seen: list[str]) -> 
     assert rest.state(name).seq == before
 
 
-def test_an_agent_at_work_is_not_moved(rest: Rest) -> None:
+def test_an_agent_at_work_is_not_moved(rest: RestServer) -> None:
     name = rest.session()
     (first,) = rest.say(name, "one")
     rest.write(name, [("run.started", {"run_id": "run_1"})])
@@ -113,7 +113,7 @@ def test_an_agent_at_work_is_not_moved(rest: Rest) -> None:
 
 @pytest.mark.spec("rewind-and-switch")
 @pytest.mark.parametrize("verb", ["rewind", "switch-branch", "checkout"])
-def test_wrong_places_are_refused(rest: Rest, verb: str) -> None:
+def test_wrong_places_are_refused(rest: RestServer, verb: str) -> None:
     place = f"/api/sessions/{rest.session()}/{verb}"
     assert rest.refused("POST", place, {"checkpoint_id": "cp_none"}) == 404
     assert rest.refused("POST", place, {}) == 422
@@ -124,7 +124,7 @@ def test_wrong_places_are_refused(rest: Rest, verb: str) -> None:
 
 
 @pytest.mark.spec("session-history", "context-stats", "type-context-stats")
-def test_what_fills_the_window(rest: Rest) -> None:
+def test_what_fills_the_window(rest: RestServer) -> None:
     name = rest.session()
     rest.say(name, "some words")
     stats = rest.get(f"/api/sessions/{name}/context-stats")
@@ -145,7 +145,7 @@ def test_what_fills_the_window(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-compact")
-def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compacting_is_the_chats_matter(rest: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:
     name, asked = rest.session(), []
 
     async def compact(caller: object, session_id: str) -> dict[str, object]:
@@ -163,14 +163,14 @@ def test_compacting_is_the_chats_matter(rest: Rest, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.spec("session-compact")
 def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.services.journal.create(ask.owner, {"id": "sess_0"})
         refused = await ask("POST", "/api/sessions/sess_0/compact")
         await ask.talk()
         made = await ask("POST", "/api/sessions/sess_1/compact")
         return refused, made.json(), (await ask("GET", "/api/sessions/sess_1/messages")).json()
 
-    refused, made, turns = served(tmp_path, test)
+    refused, made, turns = run_with_server(tmp_path, test)
     assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_compact")
     entry = turns[-1]
     assert (entry["kind"], entry["role"], entry["status"]) == ("compaction", "system", "completed")
@@ -182,7 +182,7 @@ def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
     assert [turn["turn_id"] for turn in turns[:-1]] == ["turn_1", "turn_2", "turn_3"]
 
 
-def test_trees_of_others_are_not_there(rest: Rest) -> None:
+def test_trees_of_others_are_not_there(rest: RestServer) -> None:
     name, other = rest.session(), rest.person()
     (first,) = rest.say(name, "one")
     for method, verb in (

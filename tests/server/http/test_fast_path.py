@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.errors import StoreError
 from open_token.model.log_events import LogError
 from open_token.server.core import sessions
-from rest import Rest
 
 
-def words(rest: Rest, name: str, **more: Any) -> list[str]:
+def words(rest: RestServer, name: str, **more: Any) -> list[str]:
     turns = rest.get(f"/api/sessions/{name}/messages", **more)
     return [turn["blocks"][0]["content"] for turn in turns]
 
 
-def test_what_was_just_written_is_there_at_once(rest: Rest) -> None:
+def test_what_was_just_written_is_there_at_once(rest: RestServer) -> None:
     name, other = rest.session(), rest.session()
     said: list[str] = []
     for number in range(5):
@@ -29,7 +29,7 @@ def test_what_was_just_written_is_there_at_once(rest: Rest) -> None:
     assert words(rest, other) == ["elsewhere"]
 
 
-def test_it_is_only_its_owners_and_only_with_a_key_that_is_good_now(rest: Rest) -> None:
+def test_fast_path_needs_the_owner_and_a_valid_key(rest: RestServer) -> None:
     name, now = rest.session(), rest.services.clock.now()
     path, store = f"/api/sessions/{name}/messages", rest.services.store
     rest.say(name, "mine")
@@ -44,7 +44,7 @@ def test_it_is_only_its_owners_and_only_with_a_key_that_is_good_now(rest: Rest) 
     assert rest.refused("GET", path) == 404
 
 
-def test_whoever_is_locked_out_reads_nothing_more(rest: Rest) -> None:
+def test_whoever_is_locked_out_reads_nothing_more(rest: RestServer) -> None:
     key = rest.person()
     name = rest.post("/api/sessions", {"intent": "Theirs"}, key=key)["session_id"]
     assert words(rest, name, key=key) == []
@@ -52,7 +52,7 @@ def test_whoever_is_locked_out_reads_nothing_more(rest: Rest) -> None:
     assert rest.refused("GET", f"/api/sessions/{name}/messages", key=key) == 401
 
 
-def test_it_is_counted_and_sent_as_a_route_is(rest: Rest) -> None:
+def test_fast_path_has_the_metrics_and_headers_of_a_route(rest: RestServer) -> None:
     name = rest.session()
     answer = rest.call("GET", f"/api/sessions/{name}/messages")
     assert answer.headers["content-type"] == "application/json"
@@ -70,7 +70,9 @@ def test_it_is_counted_and_sent_as_a_route_is(rest: Rest) -> None:
         ("POST", "/api/sessions/a/messages"),
     ],
 )
-def test_what_is_about_something_else_is_let_through(rest: Rest, method: str, path: str) -> None:
+def test_what_is_about_something_else_is_let_through(
+    rest: RestServer, method: str, path: str
+) -> None:
     assert rest.refused(method, path) in (404, 405)
 
 
@@ -78,8 +80,8 @@ def test_what_is_about_something_else_is_let_through(rest: Rest, method: str, pa
     ("problem", "status"),
     [(StoreError("the disk is full", code="store.full"), 503), (LogError("no such turn"), 409)],
 )
-def test_what_goes_wrong_is_told_in_our_form(
-    rest: Rest, monkeypatch: pytest.MonkeyPatch, problem: Exception, status: int
+def test_what_goes_wrong_is_reported_in_our_form(
+    rest: RestServer, monkeypatch: pytest.MonkeyPatch, problem: Exception, status: int
 ) -> None:
     async def broken(*_: object) -> bytes:
         raise problem
@@ -88,7 +90,7 @@ def test_what_goes_wrong_is_told_in_our_form(
     assert rest.refused("GET", "/api/sessions/sess_1/messages") == status
 
 
-def test_under_another_root_the_route_answers(rest: Rest) -> None:
+def test_under_another_root_the_route_answers(rest: RestServer) -> None:
     name = rest.session()
     rest.say(name, "mine")
     sent: list[Any] = []

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.config import Limits
 from open_token.server.core.workspace import Workspace
 from open_token.server.errors import ApiError
 from open_token.server.http.files import stream_zip
-from workshop import Workshop, working
 
 
 @pytest.mark.spec("directory-listing", "workspace-files", "file-rename-copy")
 def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         assert (await shop.ask("PUT", "files/a%2Fb.txt", {"content": "ä\n"})).json() == {
             "success": True
         }
@@ -52,11 +52,11 @@ def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) ->
             ("deleted", ["a"]),
         ]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_bytes_come_as_base64_and_go_as_they_are(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         await shop.ask("PUT", "files/x.bin", {"content": "AP8=", "encoding": "base64"})
         assert (await shop.ask("GET", "files/x.bin")).body == b"\x00\xff"
         for body in (
@@ -69,21 +69,21 @@ def test_bytes_come_as_base64_and_go_as_they_are(tmp_path: Path) -> None:
             assert (await shop.ask("PUT", "files/y.bin", raw)).status in (400, 422)
         assert [entry["name"] for entry in (await shop.ask("GET", "ls")).json()] == ["x.bin"]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.spec("directory-listing")
 @pytest.mark.parametrize("root", ["ls", "ls/", "ls/.", "ls/%2E", "ls/.%2F"])
 def test_the_root_has_many_names(tmp_path: Path, root: str) -> None:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         shop.workspace.write("d/f", b"")
         return (await shop.ask("GET", root)).json()
 
-    assert [entry["path"] for entry in working(tmp_path, do)] == ["d"]
+    assert [entry["path"] for entry in run_with_tools(tmp_path, do)] == ["d"]
 
 
 def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("pä\"ge'.html", b"<script>alert(1)</script>")
         got = await shop.ask("GET", "files/p%C3%A4%22ge'.html")
         assert got.headers["content-disposition"] == (
@@ -98,7 +98,7 @@ def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
             "content-type"
         ] == "application/octet-stream"
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.spec("workspace-files")
@@ -110,7 +110,7 @@ def test_downloads_are_safe_to_open(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_hostile_paths_are_refused_by_every_route(tmp_path: Path, path: str) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("f", b"")
         (shop.workspace.folder / "link").symlink_to("/etc")
         for method, route, body in (
@@ -129,11 +129,11 @@ def test_hostile_paths_are_refused_by_every_route(tmp_path: Path, path: str) -> 
         ]
         assert sorted(item.name for item in shop.workspace.folder.iterdir()) == ["f", "link"]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_what_is_anothers_is_not_there_and_readers_change_nothing(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("d/f", b"mine")
         body = {"content": "x"}
         changing: list[tuple[str, str, Any]] = [
@@ -151,12 +151,12 @@ def test_what_is_anothers_is_not_there_and_readers_change_nothing(tmp_path: Path
         assert (await shop.ask("GET", "files/d/f", who="reader")).body == b"mine"
         assert [entry["name"] for entry in (await shop.ask("GET", "ls/")).json()] == ["d"]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.spec("file-upload")
 def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         url = f"/api/sessions/{shop.session_id}/upload"
         two = [("files", ("a.txt", b"a")), ("files", ("C:\\dir\\b.txt", b"b"))]
         got = await shop.client.post(f"{url}/in", files=two)
@@ -198,12 +198,12 @@ def test_uploads_say_what_arrived_and_what_did_not(tmp_path: Path) -> None:
                     422,
                 )
 
-    working(tmp_path, do, limits=Limits(workspace_bytes=1000))
+    run_with_tools(tmp_path, do, limits=Limits(workspace_bytes=1000))
 
 
 @pytest.mark.spec("directory-download")
 def test_a_folder_comes_as_an_archive(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("d/a.txt", b"a" * 1_000_000)
         shop.workspace.write("d/e/ä.txt", b"b")
         inside = shop.workspace.folder
@@ -223,14 +223,14 @@ def test_a_folder_comes_as_an_archive(tmp_path: Path) -> None:
         assert (await shop.ask("GET", "download-dir/none")).status == 404
         assert (await shop.ask("GET", "download-dir/d%2Flink")).status == 400
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_the_archive_of_nothing_is_an_archive(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> bytes:
+    async def do(shop: ToolServer) -> bytes:
         return (await shop.ask("GET", "download-dir")).body
 
-    assert zipfile.ZipFile(io.BytesIO(working(tmp_path, do))).namelist() == []
+    assert zipfile.ZipFile(io.BytesIO(run_with_tools(tmp_path, do))).namelist() == []
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8)
@@ -241,7 +241,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
         st.lists(NAMES, min_size=1, max_size=4).map("/".join), st.binary(max_size=50), max_size=8
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_an_archive_holds_what_was_written_and_nothing_that_steps_out(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
 ) -> None:
@@ -281,11 +281,11 @@ KINDS = st.sampled_from(["application/json", "multipart/form-data; boundary=x", 
 
 
 @given(st.lists(st.tuples(ROUTES, ODD, BODIES, KINDS), min_size=10, max_size=40))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_whatever_is_sent_the_server_has_an_answer(
     tmp_path_factory: pytest.TempPathFactory, sent: Any
 ) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("a/b", b"x")
         (shop.workspace.folder / "link").symlink_to("/etc")
         for (method, route), odd, body, kind in sent:
@@ -294,5 +294,5 @@ def test_whatever_is_sent_the_server_has_an_answer(
             assert got.status < 500, (method, path)
 
     folder = tmp_path_factory.mktemp("shop")
-    working(folder, do)
+    run_with_tools(folder, do)
     assert sorted(path.name for path in folder.iterdir()) == ["data"]

@@ -11,24 +11,24 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from openapi_values import requests
-from rest import Rest
+from helpers.server.openapi_strategies import requests
+from helpers.server.rest_server import RestServer
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Rest]:
+def server() -> Iterator[RestServer]:
     with tempfile.TemporaryDirectory() as folder:
-        rest = Rest(Path(folder) / "data")
+        rest = RestServer(Path(folder) / "data")
         yield rest
         rest.close()
 
 
 @pytest.fixture(scope="module")
-def document(server: Rest) -> Any:
+def document(server: RestServer) -> Any:
     return server.get("/openapi.json", key=None)
 
 
-def fill(rest: Rest) -> dict[str, list[str]]:
+def fill(rest: RestServer) -> dict[str, list[str]]:
     """Something of everything; what a request deletes is made anew."""
     name = rest.session(env={"A": "b"})
     rest.say(name, "hello", "again")
@@ -47,7 +47,7 @@ def fill(rest: Rest) -> dict[str, list[str]]:
 HELD: dict[int, dict[str, list[str]]] = {}
 
 
-def known_to(server: Rest) -> dict[str, list[str]]:
+def known_to(server: RestServer) -> dict[str, list[str]]:
     known = HELD.get(id(server))
     if (
         known is None
@@ -57,7 +57,7 @@ def known_to(server: Rest) -> dict[str, list[str]]:
     return known
 
 
-def try_one(server: Rest, document: Any, data: st.DataObject) -> None:
+def try_one(server: RestServer, document: Any, data: st.DataObject) -> None:
     known = known_to(server)
     # What is drawn must not depend on what the server happens to hold: ids take their places
     # afterwards.
@@ -83,13 +83,13 @@ def try_one(server: Rest, document: Any, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=300,
+    max_examples=100,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.generate,),
     database=None,
     derandomize=True,
 )
 @given(data=st.data())
-def test_random_requests(server: Rest, document: Any, data: st.DataObject) -> None:
+def test_random_requests(server: RestServer, document: Any, data: st.DataObject) -> None:
     """The same requests each time; schemathesis tries others in `make test-full`."""
     try_one(server, document, data)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 PLACE = "/api/user/api-keys/"
 
 
 @pytest.mark.spec("key-create", "key-routes", "type-api-key")
-def test_a_key_is_shown_once(rest: Rest) -> None:
+def test_a_key_is_shown_once(rest: RestServer) -> None:
     answer = rest.call("POST", PLACE, {"name": "laptop"})
     made = answer.json()
     assert answer.status_code == 201
@@ -29,13 +29,13 @@ def test_a_key_is_shown_once(rest: Rest) -> None:
 
 
 @pytest.mark.spec("key-create")
-def test_without_the_last_slash_it_is_the_same(rest: Rest) -> None:
+def test_without_the_last_slash_it_is_the_same(rest: RestServer) -> None:
     assert rest.call("POST", PLACE.rstrip("/"), {"name": "x"}).status_code == 201
     assert rest.get(PLACE.rstrip("/"))["total"] == 2
 
 
 @pytest.mark.spec("key-routes")
-def test_a_revoked_key_opens_nothing(rest: Rest) -> None:
+def test_a_revoked_key_opens_nothing(rest: RestServer) -> None:
     made = rest.post(PLACE, {"name": "laptop"})
     assert rest.get("/api/sessions", key=made["plaintext"])["total"] == 0
     assert rest.call("DELETE", PLACE + made["id"]).status_code == 204
@@ -44,7 +44,7 @@ def test_a_revoked_key_opens_nothing(rest: Rest) -> None:
 
 
 @pytest.mark.spec("key-routes")
-def test_a_key_may_be_renamed(rest: Rest) -> None:
+def test_a_key_may_be_renamed(rest: RestServer) -> None:
     made = rest.post(PLACE, {"name": "laptop"})
     assert rest.patch(PLACE + made["id"], {"name": "desktop"})["name"] == "desktop"
     assert rest.refused("PATCH", PLACE + "key_none", {"name": "x"}) == 404
@@ -52,7 +52,7 @@ def test_a_key_may_be_renamed(rest: Rest) -> None:
 
 
 @pytest.mark.spec("type-scope")
-def test_a_reading_key_changes_nothing(rest: Rest) -> None:
+def test_a_reading_key_changes_nothing(rest: RestServer) -> None:
     key = rest.post(PLACE, {"name": "viewer", "scope": "read"})["plaintext"]
     name = rest.session()
     assert rest.get(f"/api/sessions/{name}", key=key)["id"] == name
@@ -64,12 +64,12 @@ def test_a_reading_key_changes_nothing(rest: Rest) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"name": ""}, {"name": "x" * 201}, {"name": "x", "scope": "root"}, {"name": 1}]
 )
-def test_wrong_keys_are_not_made(rest: Rest, body: object) -> None:
+def test_wrong_keys_are_not_made(rest: RestServer, body: object) -> None:
     assert rest.refused("POST", PLACE, body) == 422
 
 
 @pytest.mark.spec("key-routes")
-def test_keys_of_others_are_not_there(rest: Rest) -> None:
+def test_keys_of_others_are_not_there(rest: RestServer) -> None:
     mine, other = rest.get(PLACE)["items"][0]["id"], rest.person()
     assert rest.refused("PATCH", PLACE + mine, {"name": "x"}, key=other) == 404
     assert rest.refused("DELETE", PLACE + mine, key=other) == 404

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 PAGE = "https://chat.example"
 CODE = {"code": "user_none.x", "state": "", "client_origin": PAGE}
 
 
 @pytest.mark.spec("login-routes")
-def test_a_login_has_a_key_of_its_own_until_the_logout(rest: Rest) -> None:
+def test_a_login_has_a_key_of_its_own_until_the_logout(rest: RestServer) -> None:
     answer = rest.call("POST", "/api/auth/login")
     made = answer.json()
     assert answer.headers["cache-control"] == "no-store"
@@ -26,21 +26,21 @@ def test_a_login_has_a_key_of_its_own_until_the_logout(rest: Rest) -> None:
     assert rest.refused("GET", "/api/auth/me", key=again) == 401
 
 
-def test_other_keys_outlive_a_logout(rest: Rest) -> None:
+def test_other_keys_outlive_a_logout(rest: RestServer) -> None:
     assert rest.post("/api/auth/logout") == {"ok": True, "revoked": False}
     assert rest.get("/api/auth/me")["id"] == rest.owner
 
 
 @pytest.mark.spec("login-routes")
 @pytest.mark.parametrize("path", ["login", "refresh", "logout"])
-def test_a_key_that_may_only_read_makes_no_other(rest: Rest, path: str) -> None:
+def test_a_key_that_may_only_read_makes_no_other(rest: RestServer, path: str) -> None:
     assert rest.refused("POST", f"/api/auth/{path}", key=rest.person(scope="read")) == 403
     assert rest.refused("POST", f"/api/auth/{path}", key=None) == 401
 
 
 @pytest.mark.spec("sdk-authorization")
 def test_a_page_of_another_origin_logs_in_by_a_code(tmp_path: Path) -> None:
-    rest = Rest(tmp_path / "data", cors=(PAGE, "*"))
+    rest = RestServer(tmp_path / "data", cors=(PAGE, "*"))
     asked = {"client_origin": PAGE, "state": "x7"}
     promised = rest.get("/api/auth/sdk/authorize", params=asked)
     assert promised == {**asked, "code": promised["code"], "expires_in": 60}
@@ -61,6 +61,6 @@ def test_a_page_of_another_origin_logs_in_by_a_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", [{}, [], {**CODE, "code": 5}, {**CODE, "code": ""}, CODE, {**CODE, "code": "x" * 9999}]
 )
-def test_what_is_no_code_is_refused(rest: Rest, body: object) -> None:
+def test_what_is_no_code_is_refused(rest: RestServer, body: object) -> None:
     assert rest.refused("POST", "/api/auth/sdk/token", body, key=None) == 422
     assert rest.refused("GET", "/api/auth/sdk/authorize") == 422

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 PLACE = "/api/memories"
 
 
-def add(rest: Rest, content: str = "Prefers small commits", **more: Any) -> Any:
+def add(rest: RestServer, content: str = "Prefers small commits", **more: Any) -> Any:
     return rest.post(PLACE, {"content": content, **more})
 
 
 @pytest.mark.spec("memory-routes", "type-memory")
-def test_a_memory_is_made_read_replaced_and_forgotten(rest: Rest) -> None:
+def test_a_memory_is_made_read_replaced_and_forgotten(rest: RestServer) -> None:
     answer = rest.call(
         "POST", PLACE, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
     )
@@ -35,7 +35,7 @@ def test_a_memory_is_made_read_replaced_and_forgotten(rest: Rest) -> None:
 
 
 @pytest.mark.spec("memory-list", "type-memory-type", "type-record-type")
-def test_filters(rest: Rest) -> None:
+def test_filters(rest: RestServer) -> None:
     add(
         rest,
         "uses tabs",
@@ -66,7 +66,7 @@ def test_filters(rest: Rest) -> None:
 
 
 @pytest.mark.spec("memory-batch")
-def test_batches_count_what_there_was(rest: Rest) -> None:
+def test_batches_count_what_there_was(rest: RestServer) -> None:
     ids = [add(rest, f"fact {number}")["id"] for number in range(3)]
     assert rest.post(f"{PLACE}/batch", {"action": "disable", "ids": [*ids, 999]}) == {
         "ok": True,
@@ -101,17 +101,19 @@ def test_batches_count_what_there_was(rest: Rest) -> None:
         ("GET", f"{PLACE}?type=odd", None),
     ],
 )
-def test_what_makes_no_sense_is_refused(rest: Rest, method: str, path: str, body: object) -> None:
+def test_what_makes_no_sense_is_refused(
+    rest: RestServer, method: str, path: str, body: object
+) -> None:
     assert rest.refused(method, path, body) == 422
 
 
-def test_an_empty_content_does_not_replace(rest: Rest) -> None:
+def test_an_empty_content_does_not_replace(rest: RestServer) -> None:
     place = f"{PLACE}/{add(rest)['id']}"
     assert rest.refused("PUT", place, {"content": " "}) == 422
     assert rest.get(place)["content"] == "Prefers small commits"
 
 
-def test_memories_of_others_are_not_there(rest: Rest) -> None:
+def test_memories_of_others_are_not_there(rest: RestServer) -> None:
     mine, other = add(rest)["id"], rest.person()
     place = f"{PLACE}/{mine}"
     assert rest.get(PLACE, key=other)["total"] == 0

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.rest_server import PLENTY, RestServer
 from open_token import __version__
 from open_token.errors import StoreError
-from rest import PLENTY, Rest
 
 
 @pytest.mark.spec("health-routes")
-def test_health_is_open_and_says_what_it_tried(rest: Rest) -> None:
+def test_health_is_open_and_says_what_it_tried(rest: RestServer) -> None:
     for path in ("/api/health", "/api/health/runtime", "/healthz"):
         assert rest.get(path, key=None) == {"status": "ok", "checks": {"store": "ok", "disk": "ok"}}
 
 
 @pytest.mark.spec("health-routes")
-def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
+def test_health_tells_of_a_disk_that_cannot_be_written(rest: RestServer) -> None:
     async def fails(key: str, value: str | None) -> None:
         raise StoreError("the disk is full")
 
@@ -29,7 +29,7 @@ def test_health_tells_of_a_disk_that_cannot_be_written(rest: Rest) -> None:
     }
 
 
-def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
+def test_health_tells_of_a_log_that_cannot_be_written(rest: RestServer) -> None:
     name, append = rest.session(), rest.services.store.append
 
     async def fails(step: object) -> None:
@@ -48,7 +48,7 @@ def test_health_tells_of_a_log_that_cannot_be_written(rest: Rest) -> None:
     assert rest.services.journal.recent_failure is None
 
 
-def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
+def test_health_is_not_tried_anew_for_everybody(rest: RestServer) -> None:
     tried: list[str] = []
     write = rest.services.store.set_setting
 
@@ -63,7 +63,7 @@ def test_health_is_not_tried_anew_for_everybody(rest: Rest) -> None:
 
 
 @pytest.mark.spec("version-route", "config-route", "model-list", "current-user")
-def test_version_config_models_and_me(rest: Rest) -> None:
+def test_version_config_models_and_me(rest: RestServer) -> None:
     assert rest.get("/api/version", key=None) == {"version": __version__, "min_sdk": "0.1.0"}
     limits = {name: getattr(PLENTY, name) for name in ("body_bytes", "upload_bytes", "event_bytes")}
     offered = {
@@ -97,7 +97,7 @@ def test_version_config_models_and_me(rest: Rest) -> None:
 @pytest.mark.spec("config-route", "model-list")
 def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
     service = "http://127.0.0.1:11434/v1"
-    rest = Rest(
+    rest = RestServer(
         tmp_path / "data", sharing=False, memory=False, model="openai:small", base_url=service
     )
     config, models = rest.get("/api/config"), rest.get("/api/config/models")
@@ -109,7 +109,7 @@ def test_what_is_offered_follows_the_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("metrics-route")
-def test_metrics_count_without_names(rest: Rest) -> None:
+def test_metrics_count_without_names(rest: RestServer) -> None:
     name = rest.session()
     rest.say(name, "hello")
     rest.get(f"/api/sessions/{name}")
@@ -128,6 +128,6 @@ def test_metrics_count_without_names(rest: Rest) -> None:
 
 
 @pytest.mark.spec("metrics-route")
-def test_metrics_are_the_owners(rest: Rest) -> None:
+def test_metrics_are_the_owners(rest: RestServer) -> None:
     assert rest.refused("GET", "/metrics", key=rest.person()) == 403
     assert rest.refused("GET", "/metrics", key=None) == 401

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.server.http.middleware import RequestLog
 from open_token.server.metrics import Metrics
-from rest import Rest
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def test_a_line_for_each_request_without_what_it_held(
-    rest: Rest, caplog: pytest.LogCaptureFixture
+    rest: RestServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = rest.session()
     token = rest.post(f"/api/sessions/{name}/share")["token"]
@@ -38,7 +38,7 @@ def test_a_line_for_each_request_without_what_it_held(
         assert content not in text
 
 
-def test_security_headers_stand_on_every_answer(rest: Rest) -> None:
+def test_security_headers_stand_on_every_answer(rest: RestServer) -> None:
     for path in ("/api/version", "/nowhere", "/api/sessions"):
         headers = rest.call("GET", path, key=None).headers
         assert headers["x-content-type-options"] == "nosniff"

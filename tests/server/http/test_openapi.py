@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 OPEN = {
     "/api/health",
@@ -32,7 +32,7 @@ def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 @pytest.fixture
-def document(rest: Rest) -> Any:
+def document(rest: RestServer) -> Any:
     return rest.get("/openapi.json", key=None)
 
 
@@ -83,7 +83,7 @@ def test_examples_are_of_their_schemas(document: Any) -> None:
 
 
 @pytest.mark.spec("rest-conventions")
-def test_answers_are_of_their_schemas(rest: Rest, document: Any) -> None:
+def test_answers_are_of_their_schemas(rest: RestServer, document: Any) -> None:
     name = rest.session(env={"A": "b"})
     rest.say(name, "hello", "again")
     memory = rest.post("/api/memories", {"content": "likes tea"})["id"]
@@ -130,7 +130,7 @@ def moments(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.spec("rest-conventions")
-def test_every_list_comes_in_parts(rest: Rest, document: Any) -> None:
+def test_every_list_comes_in_parts(rest: RestServer, document: Any) -> None:
     """`limit` is 20 and `offset` 0 unless they are said, and the answer has them and the
     `total`."""
     places = {"session_id": rest.session(), "task_id": planned(rest)}
@@ -158,7 +158,7 @@ def test_every_list_comes_in_parts(rest: Rest, document: Any) -> None:
     assert len(lists) >= 6
 
 
-def planned(rest: Rest) -> str:
+def planned(rest: RestServer) -> str:
     """A task of the owner's."""
     task = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "enabled": False}
     return str(rest.post("/api/scheduled-tasks", task)["id"])
@@ -198,7 +198,7 @@ def resolved(schema: Any, document: Any) -> Any:
 
 @pytest.mark.spec("bearer-authorization")
 @pytest.mark.parametrize("who", ["nobody", "other", "reader", "revoked"])
-def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None:
+def test_nobody_gets_in_who_may_not(rest: RestServer, document: Any, who: str) -> None:
     """Everything that a path names is there, and every body is one that the owner could send."""
     places = owned(rest)
     own = rest.post("/api/user/api-keys/", {"name": "mine"})
@@ -228,7 +228,7 @@ def test_nobody_gets_in_who_may_not(rest: Rest, document: Any, who: str) -> None
     assert kept(rest, places) == before
 
 
-def owned(rest: Rest) -> dict[str, str]:
+def owned(rest: RestServer) -> dict[str, str]:
     """Something of everything that the owner can have, by the names that paths give it."""
     name = rest.session()
     (checkpoint,) = rest.say(name, "hello")
@@ -248,7 +248,7 @@ def owned(rest: Rest) -> dict[str, str]:
     }
 
 
-def kept(rest: Rest, places: dict[str, str]) -> list[Any]:
+def kept(rest: RestServer, places: dict[str, str]) -> list[Any]:
     """What the owner has; who may not change it leaves it so."""
     name = places["session_id"]
     session = f"/api/sessions/{name}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from whole_servers import Asking, served
+from helpers.server.server_client import ServerClient, run_with_server
 
 
 @pytest.mark.spec("replay-start")
@@ -22,7 +22,7 @@ from whole_servers import Asking, served
     ],
 )
 def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         made = await ask(
             "POST",
@@ -37,7 +37,7 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
         )
         return made, changed, (await ask.services.store.sessions(ask.owner)).total
 
-    made, changed, total = served(tmp_path, test)
+    made, changed, total = run_with_server(tmp_path, test)
     assert {made.status_code, changed.status_code} <= {400, 422}
     assert made.json()["detail"]
     assert total == 2
@@ -48,18 +48,18 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
     "body", [{"status": "finished"}, {"status": "mismatch"}, {"status": 5}, {"speed": 4}]
 )
 def test_states_that_nobody_sets(tmp_path: Path, body: Any) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         replay = (await ask("POST", "/api/sessions/sess_1/replay", json={"speed": 2})).json()[
             "session_id"
         ]
         return await ask("PATCH", f"/api/sessions/{replay}/replay", json=body)
 
-    assert served(tmp_path, test).status_code == 422
+    assert run_with_server(tmp_path, test).status_code == 422
 
 
 def test_who_may_replay(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         codes = []
         for method, path in (("POST", "replay"), ("GET", "replay/preview"), ("PATCH", "replay")):
@@ -74,6 +74,6 @@ def test_who_may_replay(tmp_path: Path) -> None:
         no_replay = await ask("PATCH", "/api/sessions/sess_1/replay", json={"speed": 1})
         return codes, no_replay
 
-    codes, no_replay = served(tmp_path, test)
+    codes, no_replay = run_with_server(tmp_path, test)
     assert codes == [401, 404, 403, 401, 404, 200, 401, 404, 403]
     assert (no_replay.status_code, no_replay.json()["code"]) == (409, "no_replay")

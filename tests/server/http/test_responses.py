@@ -2,9 +2,9 @@
 
 import pytest
 
+from helpers.server.rest_server import RestServer
 from open_token.model.session_types import Session
 from open_token.server.http.responses import json_response
-from rest import Rest
 
 
 def test_values_types_and_bytes() -> None:
@@ -15,7 +15,7 @@ def test_values_types_and_bytes() -> None:
 
 
 @pytest.mark.spec("rest-conventions")
-def test_every_error_has_one_form(rest: Rest) -> None:
+def test_every_error_has_one_form(rest: RestServer) -> None:
     assert rest.refused("GET", "/nowhere") == 404
     assert "/openapi.json" in rest.call("GET", "/").json()["detail"]
     assert rest.refused("PUT", "/api/version") == 405
@@ -26,7 +26,7 @@ def test_every_error_has_one_form(rest: Rest) -> None:
     assert rest.call("PUT", "/api/version").headers["allow"] == "GET"
 
 
-def test_a_body_that_is_called_a_form(rest: Rest) -> None:
+def test_a_body_that_is_called_a_form(rest: RestServer) -> None:
     form, path = (
         {"Content-Type": "application/x-www-form-urlencoded"},
         f"/api/sessions/{rest.session()}/replay",
@@ -38,7 +38,7 @@ def test_a_body_that_is_called_a_form(rest: Rest) -> None:
 
 
 @pytest.mark.spec("rest-conventions")
-def test_what_was_sent_is_not_in_an_error(rest: Rest) -> None:
+def test_what_was_sent_is_not_in_an_error(rest: RestServer) -> None:
     for answered in (
         rest.call("GET", "/api/sessions?limit=mysecret"),
         rest.call("POST", "/api/memories", {"content": "x", "type": "mysecret"}),
@@ -48,7 +48,7 @@ def test_what_was_sent_is_not_in_an_error(rest: Rest) -> None:
         assert "mysecret" not in answered.text
 
 
-def test_a_step_that_does_not_fit_the_log(rest: Rest) -> None:
+def test_a_step_that_does_not_fit_the_log(rest: RestServer) -> None:
     from open_token.model.log_events import LogError
 
     async def breaks(*_: object) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from helpers.server.scheduling import ANNA, BEN, scheduling
 from open_token.server.http.app import build_app
-from scheduling import ANNA, BEN, scheduling
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *", "timezone": "Europe/Berlin"}
 URL = "/api/scheduled-tasks"

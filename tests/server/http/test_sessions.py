@@ -4,11 +4,11 @@ import hashlib
 
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 
 @pytest.mark.spec("session-create", "session-read", "type-session")
-def test_a_session_is_made_and_read(rest: Rest) -> None:
+def test_a_session_is_made_and_read(rest: RestServer) -> None:
     made = rest.post(
         "/api/sessions", {"intent": "Mend the build", "model": "demo", "template_id": "t1"}
     )
@@ -31,7 +31,7 @@ def test_a_session_is_made_and_read(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-create", "session-read")
-def test_everything_a_session_is_made_of_is_there_again(rest: Rest) -> None:
+def test_everything_a_session_is_made_of_is_there_again(rest: RestServer) -> None:
     ours = {
         "model": "demo",
         "memory_enabled": False,
@@ -62,7 +62,7 @@ def test_everything_a_session_is_made_of_is_there_again(rest: Rest) -> None:
     assert "env" not in listed
 
 
-def test_an_empty_body_makes_a_session(rest: Rest) -> None:
+def test_an_empty_body_makes_a_session(rest: RestServer) -> None:
     assert rest.call("POST", "/api/sessions").status_code == 200
     assert rest.post(
         "/api/sessions", {"intent": "x", "model": None, "env": None, "disable_tools": ["Bash"]}
@@ -70,7 +70,7 @@ def test_an_empty_body_makes_a_session(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-create")
-def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
+def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: RestServer) -> None:
     given = {
         "id": "sess_mine",
         "status": "failed",
@@ -106,7 +106,7 @@ def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: Rest) -> None:
         "text",
     ],
 )
-def test_wrong_bodies_are_refused_and_nothing_is_made(rest: Rest, body: object) -> None:
+def test_wrong_bodies_are_refused_and_nothing_is_made(rest: RestServer, body: object) -> None:
     assert rest.refused("POST", "/api/sessions", body) == 422
     assert rest.get("/api/sessions")["total"] == 0
 
@@ -114,14 +114,14 @@ def test_wrong_bodies_are_refused_and_nothing_is_made(rest: Rest, body: object) 
 @pytest.mark.parametrize(
     "raw", [b"{", b'{"intent": NaN}', b'{"intent": "\\ud800"}', b'{"n": 1e999}', b"\xff"]
 )
-def test_what_is_no_json_is_refused(rest: Rest, raw: bytes) -> None:
+def test_what_is_no_json_is_refused(rest: RestServer, raw: bytes) -> None:
     for kind in ("application/json", "text/plain"):
         answer = rest.call("POST", "/api/sessions", content=raw, headers={"Content-Type": kind})
         assert answer.status_code == 422 or kind == "text/plain", answer.text
         assert answer.status_code < 500
 
 
-def test_a_long_number_is_kept_as_it_is(rest: Rest) -> None:
+def test_a_long_number_is_kept_as_it_is(rest: RestServer) -> None:
     raw = b'{"n": 1' + b"0" * 40 + b"}"
     answer = rest.call(
         "POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"}
@@ -129,7 +129,7 @@ def test_a_long_number_is_kept_as_it_is(rest: Rest) -> None:
     assert rest.get(f"/api/sessions/{answer.json()['session_id']}")["n"] == 10**40
 
 
-def test_a_bottomless_body_is_refused(rest: Rest) -> None:
+def test_a_bottomless_body_is_refused(rest: RestServer) -> None:
     raw = b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     answer = rest.call(
         "POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"}
@@ -138,7 +138,7 @@ def test_a_bottomless_body_is_refused(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-list", "session-flags")
-def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
+def test_the_list_shows_pinned_ones_first_then_the_newest(rest: RestServer) -> None:
     names = [rest.session(intent=f"number {number}") for number in range(5)]
     pinned = rest.patch(f"/api/sessions/{names[1]}/pin", {"pinned": True})
     assert (pinned["id"], pinned["is_pinned"], pinned["intent"]) == (names[1], True, "number 1")
@@ -164,7 +164,7 @@ def test_the_list_shows_pinned_ones_first_then_the_newest(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-list")
-def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
+def test_a_part_has_twenty_unless_another_number_is_said(rest: RestServer) -> None:
     for _ in range(21):
         rest.session()
     page = rest.get("/api/sessions")
@@ -176,7 +176,7 @@ def test_a_part_has_twenty_unless_another_number_is_said(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-list")
-def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
+def test_the_list_is_searched_by_titles_and_words(rest: RestServer) -> None:
     one, two = rest.session(intent="Mend the build"), rest.session(intent="Something else")
     rest.say(two, "why does the compiler complain")
     assert [item["id"] for item in rest.get("/api/sessions", params={"q": "mend"})["items"]] == [
@@ -192,7 +192,7 @@ def test_the_list_is_searched_by_titles_and_words(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-list")
-def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
+def test_the_list_is_narrowed_to_a_template(rest: RestServer) -> None:
     daily, weekly = (
         rest.session(template_id="report.daily"),
         rest.session(template_id="report.weekly"),
@@ -220,12 +220,12 @@ def test_the_list_is_narrowed_to_a_template(rest: Rest) -> None:
         "template_id_prefix=" + "x" * 201,
     ],
 )
-def test_wrong_questions_are_refused(rest: Rest, query: str) -> None:
+def test_wrong_questions_are_refused(rest: RestServer, query: str) -> None:
     assert rest.refused("GET", f"/api/sessions?{query}") == 422
 
 
 @pytest.mark.spec("session-rename")
-def test_the_title_can_be_changed(rest: Rest) -> None:
+def test_the_title_can_be_changed(rest: RestServer) -> None:
     name = rest.session()
     renamed = rest.patch(f"/api/sessions/{name}", {"intent": "Another"})
     assert (renamed["id"], renamed["intent"], renamed["status"]) == (name, "Another", "created")
@@ -240,7 +240,7 @@ def test_the_title_can_be_changed(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-delete")
-def test_deleting_takes_all_of_it(rest: Rest) -> None:
+def test_deleting_takes_all_of_it(rest: RestServer) -> None:
     name = rest.session(env={"A": "b"})
     rest.say(name, "hello")
     token = rest.post(f"/api/sessions/{name}/share")["token"]
@@ -258,7 +258,7 @@ def test_deleting_takes_all_of_it(rest: Rest) -> None:
     [("", True), ("?delete_workspace=false", True), ("?delete_workspace=true", False)],
 )
 def test_files_go_with_a_session_only_when_that_is_said(
-    rest: Rest, query: str, stays: bool
+    rest: RestServer, query: str, stays: bool
 ) -> None:
     name = rest.session()
     rest.put(f"/api/sessions/{name}/files/a.txt", {"content": "kept"})
@@ -270,7 +270,7 @@ def test_files_go_with_a_session_only_when_that_is_said(
 
 
 @pytest.mark.spec("session-environment")
-def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
+def test_the_environment_is_kept_out_of_the_log_and_masked(rest: RestServer) -> None:
     secret = "se" + "same"
     name = rest.session(env={"STAGE": "test"})
     shown = rest.put(f"/api/sessions/{name}/env", {"env": {"STAGE": "live", "API_TOKEN": secret}})
@@ -288,7 +288,7 @@ def test_the_environment_is_kept_out_of_the_log_and_masked(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-flags")
-def test_the_switches(rest: Rest) -> None:
+def test_the_switches(rest: RestServer) -> None:
     name = rest.session()
     assert rest.patch(f"/api/sessions/{name}/memory", {"memory_enabled": False}) == {
         "memory_enabled": False
@@ -301,7 +301,7 @@ def test_the_switches(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-messages")
-def test_messages_are_the_turns_of_the_branch(rest: Rest) -> None:
+def test_messages_are_the_turns_of_the_branch(rest: RestServer) -> None:
     name = rest.session()
     rest.say(name, "one", "two")
     turns = rest.get(f"/api/sessions/{name}/messages")
@@ -310,7 +310,7 @@ def test_messages_are_the_turns_of_the_branch(rest: Rest) -> None:
 
 
 @pytest.mark.spec("session-messages")
-def test_messages_show_words_that_still_stream(rest: Rest) -> None:
+def test_messages_show_words_that_still_stream(rest: RestServer) -> None:
     name = rest.session()
     rest.say(name, "hello")
     rest.write(name, [("turn.opened", {"turn": {"turn_id": "turn_a", "role": "assistant"}})])
@@ -324,7 +324,7 @@ def test_messages_show_words_that_still_stream(rest: Rest) -> None:
 
 @pytest.mark.spec("session-blobs")
 @pytest.mark.parametrize("size", [10, (1 << 20) * 2 + 7])
-def test_blobs_are_read_by_who_has_the_session(rest: Rest, size: int) -> None:
+def test_blobs_are_read_by_who_has_the_session(rest: RestServer, size: int) -> None:
     name, data = rest.session(), bytes(range(256)) * (size // 256 + 1)
     blob = rest.run(rest.services.store.put_blob(data, "application/octet-stream"))
     assert rest.refused("GET", f"/api/sessions/{name}/blobs/{blob.sha256}") == 404
@@ -338,7 +338,7 @@ def test_blobs_are_read_by_who_has_the_session(rest: Rest, size: int) -> None:
     assert rest.refused("GET", f"/api/sessions/{name}/blobs/..%2Fpepper") == 404
 
 
-def test_what_is_anothers_is_not_there(rest: Rest) -> None:
+def test_what_is_anothers_is_not_there(rest: RestServer) -> None:
     name, other = rest.session(), rest.person()
     assert rest.get("/api/sessions", key=other)["total"] == 0
     for method, path, body in (

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from helpers.server.rest_server import RestServer
+from helpers.server.server_client import ServerClient, run_with_server
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.server.clock import Clock
-from rest import Rest
 
 
 @pytest.fixture
-def talk(rest: Rest) -> str:
+def talk(rest: RestServer) -> str:
     """A session in which somebody thought, called and remembered."""
     name = rest.session()
     rest.say(name, "hello")
@@ -43,13 +45,13 @@ def talk(rest: Rest) -> str:
     return name
 
 
-def view(rest: Rest, session_id: str, **terms: Any) -> Any:
+def view(rest: RestServer, session_id: str, **terms: Any) -> Any:
     token = rest.post(f"/api/sessions/{session_id}/share", terms)["token"]
     return rest.get(f"/api/share/{token}", key=None)
 
 
 @pytest.mark.spec("share-create")
-def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
+def test_a_token_opens_the_turns(rest: RestServer, talk: str) -> None:
     made = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})
     assert made["url"] == f"http://server.test/api/share/{made['token']}"
     assert made["expires_at"] > rest.services.clock.now()
@@ -63,14 +65,14 @@ def test_a_token_opens_the_turns(rest: Rest, talk: str) -> None:
 
 
 @pytest.mark.spec("share-read")
-def test_strangers_do_not_see_what_is_inside(rest: Rest, talk: str) -> None:
+def test_strangers_do_not_see_what_is_inside(rest: RestServer, talk: str) -> None:
     seen = str(view(rest, talk))
     for hidden in ("secret thought", "a preference", "inside", rest.owner):
         assert hidden not in seen
     assert "good day" in seen
 
 
-def test_thoughts_are_shown_when_that_was_said(rest: Rest, talk: str) -> None:
+def test_thoughts_are_shown_when_that_was_said(rest: RestServer, talk: str) -> None:
     seen = str(view(rest, talk, include_thinking=True))
     assert "secret thought" in seen
     assert "a preference" not in seen
@@ -82,7 +84,7 @@ def test_thoughts_are_shown_when_that_was_said(rest: Rest, talk: str) -> None:
 
 
 @pytest.mark.spec("share-revoke")
-def test_a_token_can_be_taken_back(rest: Rest, talk: str) -> None:
+def test_a_token_can_be_taken_back(rest: RestServer, talk: str) -> None:
     place = f"/api/sessions/{talk}/share"
     one, two = (rest.post(place)["token"] for _ in range(2))
     assert rest.delete(f"{place}/{one}") == {"revoked": True}
@@ -94,7 +96,7 @@ def test_a_token_can_be_taken_back(rest: Rest, talk: str) -> None:
 
 
 @pytest.mark.spec("share-read")
-def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
+def test_only_the_owner_opens_and_closes(rest: RestServer, talk: str) -> None:
     other, token = rest.person(), rest.post(f"/api/sessions/{talk}/share")["token"]
     assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=other) == 404
     assert rest.refused("DELETE", f"/api/sessions/{talk}/share/{token}", key=other) == 404
@@ -108,24 +110,24 @@ def test_only_the_owner_opens_and_closes(rest: Rest, talk: str) -> None:
     "terms",
     [{"ttl_seconds": 0}, {"ttl_seconds": -5}, {"ttl_seconds": 1 << 60}, {"ttl_seconds": "x"}],
 )
-def test_wrong_times_are_refused(rest: Rest, talk: str, terms: object) -> None:
+def test_wrong_times_are_refused(rest: RestServer, talk: str, terms: object) -> None:
     assert rest.refused("POST", f"/api/sessions/{talk}/share", terms) == 422
 
 
 @pytest.mark.spec("share-read")
 @pytest.mark.parametrize("token", ["x", "%00", "a" * 5000, "%F0%9F"])
-def test_what_is_no_token_opens_nothing(rest: Rest, token: str) -> None:
+def test_what_is_no_token_opens_nothing(rest: RestServer, token: str) -> None:
     assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
 
 
 @pytest.fixture
-def closed(tmp_path: Path) -> Iterator[Rest]:
-    server = Rest(tmp_path / "closed", sharing=False)
+def closed(tmp_path: Path) -> Iterator[RestServer]:
+    server = RestServer(tmp_path / "closed", sharing=False)
     yield server
     server.close()
 
 
-def test_a_server_may_have_no_shares(closed: Rest) -> None:
+def test_a_server_may_have_no_shares(closed: RestServer) -> None:
     name = closed.session()
     assert closed.get("/api/config")["publicSharingEnabled"] is False
     assert closed.refused("POST", f"/api/sessions/{name}/share") == 403
@@ -133,7 +135,38 @@ def test_a_server_may_have_no_shares(closed: Rest) -> None:
 
 
 @pytest.mark.spec("share-create")
-def test_a_share_ends_with_its_time(rest: Rest, talk: str) -> None:
+def test_a_share_ends_with_its_time(rest: RestServer, talk: str) -> None:
     token = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})["token"]
     rest.services.clock = Clock(moment=lambda: datetime.now(UTC) + timedelta(seconds=61))
     assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
+
+
+def test_secrets_are_masked_for_strangers(rest: RestServer, talk: str) -> None:
+    token = fill_placeholders("ghp_{alnum:36}", "share")[0]
+    rest.write(
+        talk,
+        [
+            ("turn.opened", {"turn": {"turn_id": "turn_b", "role": "assistant"}}),
+            ("text.delta", {"turn_id": "turn_b", "text": f"use {token} or ask anna@tides.example"}),
+            ("turn.ended", {"turn_id": "turn_b"}),
+            ("session.changed", {"changes": {"intent": f"Try {token}"}}),
+        ],
+    )
+    seen = view(rest, talk)
+    assert token not in str(seen)
+    assert seen["session"]["intent"].startswith("Try [REDACTED:github_token:")
+    assert "anna@tides.example" in str(seen)
+    assert [turn["turn_id"] for turn in seen["turns"]][-1] == "turn_b"
+    assert "anna@tides.example" not in str(view(rest, talk, redact="pii"))
+    assert token in str(view(rest, talk, redact="none"))
+
+
+def test_the_host_header_does_not_choose_where_a_token_is_sent(tmp_path: Path) -> None:
+    async def test(ask: ServerClient) -> Any:
+        await ask.talk()
+        headers = {"host": "evil.example"}
+        return (await ask("POST", "/api/sessions/sess_1/share", json={}, headers=headers)).json()
+
+    assert run_with_server(tmp_path, test)["url"].startswith("http://server/api/share/")
+    public = run_with_server(tmp_path / "b", test, public_url="https://agents.example")
+    assert public["url"].startswith("https://agents.example/api/share/")

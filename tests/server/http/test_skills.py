@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from workshop import Workshop, working
+from helpers.server.tool_server import ToolServer, run_with_tools
 
 MAIN = {"path": "SKILL.md", "content": "---\nname: greet\ndescription: Greets.\n---\nHello.\n"}
 
 
 @pytest.mark.spec("skill-upload", "skills-changed-event")
 def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         files = [
             MAIN,
             {"path": "bin/x", "content": "AP8=", "encoding": "base64", "executable": True},
@@ -44,7 +44,7 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
         assert part == {"items": listed["items"][1:], "total": 2, "limit": 1, "offset": 1}
         assert [one["overwritten"] for one in await shop.signals("skills:changed")] == [False, True]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.spec("skill-upload")
@@ -62,21 +62,21 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_skill_leaves_nothing(tmp_path: Path, body: Any) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         got = await shop.ask("POST", "skills:upload", body)
         assert got.status in (400, 422)
         assert got.json()["detail"]
         assert [entry.path for entry in shop.workspace.files()] in ([], [".skills"])
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_whose_skills(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         body = {"name": "a", "files": [MAIN]}
         for who, status in (("other", 404), ("nobody", 401), ("reader", 403)):
             assert (await shop.ask("POST", "skills:upload", body, who=who)).status == status
         for who, status in (("other", 404), ("nobody", 401), ("reader", 200)):
             assert (await shop.ask("GET", "skills", who=who)).status == status
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from helpers.server.rest_server import RestServer
 from open_token.server.clock import Clock
-from rest import Rest
 
 WHO = st.sampled_from(["ann", "ben"])
 WORD = st.sampled_from(["tea", "build", "night", "compiler", "grün", "夜"])
@@ -50,7 +50,7 @@ class People(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.rest = Rest(Path(self.folder.name) / "data", clock=Clock(moment=ticking()))
+        self.rest = RestServer(Path(self.folder.name) / "data", clock=Clock(moment=ticking()))
         self.people = {"ann": Person(self.rest.key), "ben": Person(self.rest.person())}
         self.revoked: set[str] = set()
         self.open: dict[str, tuple[str, str]] = {}
@@ -287,7 +287,7 @@ class People(RuleBasedStateMachine):
 
 
 HOW = settings(
-    max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=4, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestPeople = People.TestCase
 TestPeople.settings = HOW

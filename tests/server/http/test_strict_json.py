@@ -64,5 +64,5 @@ def test_other_bodies_are_not_looked_at() -> None:
     assert passed(b"{", b"text/plain") == (200, b"{")
 
 
-def test_a_client_that_leaves_is_told_on() -> None:
+def test_a_client_that_leaves_is_reported_on() -> None:
     assert passed(b'{"a":', is_cut=True) == (200, b"")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.core.sandbox import Sandbox
-from workshop import Workshop, working
 
 
-async def begin(shop: Workshop, script: str) -> str:
+async def begin(shop: ToolServer, script: str) -> str:
     command = Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
     return (
         await shop.services.tasks.start(shop.owner, shop.session_id, "call_1", script, command)
@@ -18,7 +18,7 @@ async def begin(shop: Workshop, script: str) -> str:
 
 @pytest.mark.spec("background-task-routes", "type-background-task", "type-task-status")
 def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         assert (await shop.ask("GET", "background-tasks")).json()["items"] == []
         task = await begin(shop, "echo one; echo two; sleep 300")
         while "two" not in (await shop.ask("GET", f"background-tasks/{task}")).json()["output"]:
@@ -64,11 +64,11 @@ def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
         again = (await shop.ask("GET", f"background-tasks/{task}")).json()
         assert again == {**stopped, "output": "one\ntwo\n"}
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_what_is_not_there_or_not_ones_own(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         task = await begin(shop, "true")
         for name in ("none", "..%2F..%2Fx", "%00", "x" * 3000):
             assert (await shop.ask("GET", f"background-tasks/{name}")).status == 404
@@ -82,4 +82,4 @@ def test_what_is_not_there_or_not_ones_own(tmp_path: Path) -> None:
                 ).status == status
         assert (await shop.ask("POST", f"background-tasks/{task}/stop", who="reader")).status == 403
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

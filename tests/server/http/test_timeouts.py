@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from helpers.server.live_events import append_events, create_key, create_session, run
+from helpers.server.live_events import opened as turn_opened
+from helpers.server.socket_server import listening
 from open_token.server.http.timeouts import BODY_SECONDS, HEAD_SECONDS, TimeoutProtocol
-from sockets import listening
-from watching import begin, key, run, write
-from watching import opened as turn_opened
 
 START = b"POST /api/sessions HTTP/1.1\r\nHost: here\r\n"
 
@@ -139,7 +139,7 @@ def test_a_second_request_that_does_not_come_is_not_waited_for(
 def test_a_body_that_comes_to_a_halt_is_not_waited_for(tmp_path: Path, watched: Watched) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            told = f"Authorization: Bearer {await key(server.services)}\r\nContent-Length: 100\r\n\r\n{{"
+            told = f"Authorization: Bearer {await create_key(server.services)}\r\nContent-Length: 100\r\n\r\n{{"
             sent = START + b"Content-Type: application/json\r\n" + told.encode()
             reader, writer = await opened(server.address, sent)
             connection = await watched.came(0, len(sent))
@@ -160,15 +160,15 @@ def test_an_answer_that_takes_long_is_no_halt(tmp_path: Path, watched: Watched) 
 
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
+            await create_session(server.services)
             url = f"{server.address}/api/sessions/sess_1/events"
-            headers = {"Authorization": f"Bearer {await key(server.services)}"}
+            headers = {"Authorization": f"Bearer {await create_key(server.services)}"}
             async with (
                 httpx2.AsyncClient(timeout=60) as client,
                 client.stream("GET", url, headers=headers) as response,
             ):
                 later(watched.made[0], HEAD_SECONDS + BODY_SECONDS)
-                await write(server.services, turn_opened())
+                await append_events(server.services, turn_opened())
                 async for line in response.aiter_lines():
                     if "turn:start" in line:
                         return

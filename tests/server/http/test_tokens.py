@@ -2,11 +2,11 @@
 
 import pytest
 
-from rest import Rest
+from helpers.server.rest_server import RestServer
 
 
 @pytest.mark.spec("token-counts")
-def test_a_prompt_is_counted(rest: Rest) -> None:
+def test_a_prompt_is_counted(rest: RestServer) -> None:
     made = rest.post(
         "/api/sessions/tokenize/prompt", {"prompt": "Why does it fail?", "model": "demo"}
     )
@@ -16,7 +16,7 @@ def test_a_prompt_is_counted(rest: Rest) -> None:
 
 
 @pytest.mark.spec("token-counts")
-def test_messages_and_tools_are_counted(rest: Rest) -> None:
+def test_messages_and_tools_are_counted(rest: RestServer) -> None:
     messages = [
         {"role": "user", "content": "one two three"},
         {"role": "user", "content": [{"type": "text"}]},
@@ -33,11 +33,11 @@ def test_messages_and_tools_are_counted(rest: Rest) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"messages": "x"}, {"messages": ["x"]}, {"messages": [], "tools": 1}]
 )
-def test_wrong_messages_are_refused(rest: Rest, body: object) -> None:
+def test_wrong_messages_are_refused(rest: RestServer, body: object) -> None:
     assert rest.refused("POST", "/api/sessions/tokenize/messages", body) == 422
     assert rest.refused("POST", "/api/sessions/tokenize/prompt", body) == 422
 
 
-def test_a_key_that_may_only_read_may_count(rest: Rest) -> None:
+def test_a_key_that_may_only_read_may_count(rest: RestServer) -> None:
     key = rest.post("/api/user/api-keys/", {"name": "viewer", "scope": "read"})["plaintext"]
     assert rest.post("/api/sessions/tokenize/prompt", {"prompt": "x"}, key=key)["tokens"] >= 1

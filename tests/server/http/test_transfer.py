@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from native_data import expand_bytes
+from helpers.native_data import expand_bytes
+from helpers.server.server_client import ServerClient, run_with_server
 from open_token.integrity.verify import verify_bytes
 from open_token.library.restore import restore_files
 from open_token.model.log_events import NewEvent
@@ -23,7 +24,6 @@ from open_token.server.config import Limits
 from open_token.server.core.workspace import Workspace
 from open_token.session.actions import build_text_blocks, send_user_message
 from open_token.validation.validate import validate
-from whole_servers import Asking, served
 
 EXPORT = "/api/sessions/sess_1/export"
 
@@ -33,11 +33,11 @@ EXPORT = "/api/sessions/sess_1/export"
     ("words", "form"), [("format=json", "json"), ("format=ndjson", "ndjson"), ("mode=json", "json")]
 )
 def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         return await ask("GET", f"{EXPORT}?{words}")
 
-    answer = served(tmp_path, test)
+    answer = run_with_server(tmp_path, test)
     assert answer.status_code == 200
     assert (
         answer.headers["content-disposition"] == f'attachment; filename="sess_1.open-token.{form}"'
@@ -56,7 +56,7 @@ def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
 
 @pytest.mark.spec("session-export")
 def test_options_are_obeyed(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         shown = await ask(
             "GET",
@@ -64,7 +64,7 @@ def test_options_are_obeyed(tmp_path: Path) -> None:
         )
         return shown, await ask("GET", f"{EXPORT}?format=json&integrity=none")
 
-    shown, bare = served(tmp_path, test)
+    shown, bare = run_with_server(tmp_path, test)
     assert b"Let me look." in shown.content
     assert b"exported_at" not in shown.content
     assert b"\n" not in shown.content.strip()
@@ -103,12 +103,12 @@ def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> No
         "format=json&native=full&redact=none&include=include-internal&internal=full&branches=all"
     )
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk(*MORE)
         entries = await ask.services.store.read_log(ask.owner, "sess_1", 0, 1000)
         return [to_builtins(entry) for entry in entries], await ask("GET", f"{EXPORT}?{whole}")
 
-    entries, answer = served(tmp_path, test)
+    entries, answer = run_with_server(tmp_path, test)
     (tmp_path / "export.json").write_bytes(answer.content)
     restore_files(tmp_path / "export.json", tmp_path / "back")
     lines = (tmp_path / "back" / "sess_1").read_bytes().splitlines()
@@ -119,7 +119,7 @@ def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> No
 def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
 
-    async def test(ask: Asking) -> None:
+    async def test(ask: ServerClient) -> None:
         await ask.talk(*MORE)
         for option in OPTIONS:
             for value in option.values or ("2600",):
@@ -135,7 +135,7 @@ def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
                 text = expand_bytes(answer.content) if is_native else answer.text
                 seen[f"{option.name}={value}"] = text
 
-    served(tmp_path, test)
+    run_with_server(tmp_path, test)
     has = {
         "pretty=true": "\n  ", "internal=redacted": '"redacted": true', "internal=summary": '"summary": "extract"',
         "internal=full": "Let me look.", "include=include-internal": "assistant_thought", "redact=none": SECRET,
@@ -167,7 +167,7 @@ WITH = {
 def test_secrets_are_masked(tmp_path: Path) -> None:
     secret = "gh" + "p_" + "a1B2" * 9
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         extra = (
             "turn.opened",
             {
@@ -182,7 +182,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
         await ask.talk(extra)
         return [await ask("GET", f"{EXPORT}?format={form}") for form in ("json", "zip")]
 
-    plain, packed = served(tmp_path, test)
+    plain, packed = run_with_server(tmp_path, test)
     assert secret.encode() not in plain.content
     with zipfile.ZipFile(io.BytesIO(packed.content)) as opened:
         assert not any(secret.encode() in opened.read(name) for name in opened.namelist())
@@ -190,7 +190,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 
 @pytest.mark.spec("session-export")
 def test_the_zip(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         files = ask.services.workspaces.get("sess_1").folder
         (files / "sub").mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_the_zip(tmp_path: Path) -> None:
             await ask("GET", f"{EXPORT}?exported_at=omit&format=zip"),
         )
 
-    answer, first, second = served(tmp_path, test)
+    answer, first, second = run_with_server(tmp_path, test)
     assert first.content == second.content
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as opened:
@@ -240,32 +240,32 @@ def test_the_zip(tmp_path: Path) -> None:
     ],
 )
 def test_words_that_make_no_sense(tmp_path: Path, words: str, told: str) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         return await ask("GET", f"{EXPORT}?{words}")
 
-    answer = served(tmp_path, test)
+    answer = run_with_server(tmp_path, test)
     assert answer.status_code == 422
     assert told in answer.json()["detail"]
 
 
 def test_who_may_export(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.talk()
         return [
             (await ask("GET", EXPORT, who=who)).status_code
             for who in ("nobody", "ben", "reader", "owner")
         ]
 
-    assert served(tmp_path, test) == [401, 404, 200, 200]
+    assert run_with_server(tmp_path, test) == [401, 404, 200, 200]
 
 
 def test_a_session_in_which_nothing_was_said(tmp_path: Path) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         await ask.services.journal.create(ask.owner, {"id": "sess_1"})
         return await ask("GET", EXPORT)
 
-    answer = served(tmp_path, test)
+    answer = run_with_server(tmp_path, test)
     told = {"detail": "the session is empty", "code": "input.no-events"}
     assert (answer.status_code, answer.json()) == (422, told)
 
@@ -359,7 +359,7 @@ def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPat
         Workspace, "write", lambda self, path, data: data.read() and None, raising=False
     )
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         found = {}
         for name, (data, status, told) in HOSTILE.items():
             answer = await ask(
@@ -375,7 +375,7 @@ def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPat
         )
 
     limits = Limits(upload_bytes=2 << 20, workspace_bytes=1 << 20)
-    found, total, mark = served(tmp_path, test, limits=limits)
+    found, total, mark = run_with_server(tmp_path, test, limits=limits)
     unread = (
         {"less declared"} if route == "preview-import" else set()
     )  # files are not unpacked for a look
@@ -434,13 +434,13 @@ def test_forms(tmp_path: Path, route: str, name: str) -> None:
         for place in range(0, len(body), 1000):
             yield body[place : place + 1000]
 
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         path, headers = f"/api/sessions/{route}", {"content-type": kind}
         whole = await ask("POST", path, content=body, headers=headers)
         in_pieces = await ask("POST", path, content=pieces(), headers=headers)
         return whole, in_pieces, (await ask.services.store.sessions(ask.owner)).total
 
-    *answers, total = served(tmp_path, test, limits=Limits(upload_bytes=2 << 20))
+    *answers, total = run_with_server(tmp_path, test, limits=Limits(upload_bytes=2 << 20))
     assert [answer.status_code for answer in answers] == [status, status]
     assert all(answer.json()["detail"] for answer in answers if status != 200)
     assert total == (2 if status == 200 and route == "import" else 0)
@@ -448,7 +448,7 @@ def test_forms(tmp_path: Path, route: str, name: str) -> None:
 
 @pytest.mark.parametrize("route", ["import", "preview-import"])
 def test_who_may_import(tmp_path: Path, route: str) -> None:
-    async def test(ask: Asking) -> Any:
+    async def test(ask: ServerClient) -> Any:
         codes = {}
         for who in ("nobody", "reader", "ben", "owner"):
             answer = await ask(
@@ -457,14 +457,14 @@ def test_who_may_import(tmp_path: Path, route: str) -> None:
             codes[who] = answer.status_code
         return codes, (await ask.services.store.sessions("user_ben")).total
 
-    codes, of_ben = served(tmp_path, test)
+    codes, of_ben = run_with_server(tmp_path, test)
     assert codes == {"nobody": 401, "reader": 403, "ben": 200, "owner": 200}
     assert of_ben == (1 if route == "import" else 0)
 
 
 @pytest.mark.spec("session-import", "type-import-preview")
 def test_what_a_file_would_become(tmp_path: Path) -> None:
-    answer = served(
+    answer = run_with_server(
         tmp_path,
         lambda ask: ask("POST", "/api/sessions/preview-import", files={"file": ("a", DOCUMENT)}),
     )
@@ -484,11 +484,13 @@ def test_what_a_file_would_become(tmp_path: Path) -> None:
         ("open-token", 200, ""),
         ("open_token", 200, ""),
         ("codex", 422, ""),
-        ("none such", 422, "claude_code, cline, codex"),
+        ("none such", 422, "claude_code, claude_stream, cline, codex"),
     ],
 )
 def test_a_reader_that_is_named(tmp_path: Path, reader: str, status: int, told: str) -> None:
     form = {"files": {"file": ("a", DOCUMENT)}, "data": {"reader": reader}}
-    answer = served(tmp_path, lambda ask: ask("POST", "/api/sessions/preview-import", **form))
+    answer = run_with_server(
+        tmp_path, lambda ask: ask("POST", "/api/sessions/preview-import", **form)
+    )
     assert answer.status_code == status, answer.text
     assert told in answer.text

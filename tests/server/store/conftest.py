@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from stores import KINDS, Blocking, opened
+from helpers.server.stores import KINDS, BlockingStore, open_store
 
 
 @pytest.fixture(params=KINDS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocking]:
-    opened_store = opened(tmp_path / "data", request.param)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockingStore]:
+    opened_store = open_store(tmp_path / "data", request.param)
     yield opened_store
     opened_store.close()

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.stores import ANNA, BlockingStore, create_session, entries, open_store, turn_row
 from open_token.errors import OutputError, StoreError
 from open_token.server.store import backup
 from open_token.server.store.rows import SessionWrite
-from stores import ANNA, Blocking, entries, new_session, opened, turn_row
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder with a session, a blob and a key."""
-    store = opened(tmp_path / "data")
-    new_session(store)
+    store = open_store(tmp_path / "data")
+    create_session(store)
     blob = store.put_blob(b"long result", "text/plain")
     step = SessionWrite(
         owner=ANNA, session_id="sess_1", entries=entries(3), turns=[turn_row(0, text="words")]
@@ -30,8 +30,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> None:
-    new_session(store)
+def test_a_backup_under_load_is_one_moment(store: BlockingStore, tmp_path: Path) -> None:
+    create_session(store)
     _, plaintext = store.add_key(ANNA, "laptop", "full", "2026-01-31T00:00:00.000Z")
     begun = asyncio.Event()
 
@@ -50,7 +50,7 @@ def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> N
 
     store.loop.run_until_complete(write_and_copy())
     backup.restore(tmp_path / "copy", tmp_path / "again")
-    again = opened(tmp_path / "again")
+    again = open_store(tmp_path / "again")
     held = len(again.read_log(ANNA, "sess_1", 0, 10**6))
     assert held % 2 == 0
     assert 0 < held <= store.session(ANNA, "sess_1").stream_sequence
@@ -59,9 +59,7 @@ def test_a_backup_under_load_is_one_moment(store: Blocking, tmp_path: Path) -> N
     again.close()
 
 
-def test_it_holds_the_blobs_that_sessions_have_and_private_files(
-    data: Path, tmp_path: Path
-) -> None:
+def test_backup_has_the_blobs_of_sessions_and_private_files(data: Path, tmp_path: Path) -> None:
     backup.backup(data, tmp_path / "copy")
     names = sorted(path.name for path in (tmp_path / "copy").rglob("*") if path.is_file())
     assert len(names) == 3

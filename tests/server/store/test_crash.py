@@ -5,12 +5,20 @@ from pathlib import Path
 
 import pytest
 
-import crash_store
+from helpers.server.stores import (
+    ANNA,
+    BlockingStore,
+    at,
+    create_session,
+    entries,
+    session_row,
+    turn_row,
+)
+from longrun import crash_store
 from open_token.server.store.rows import NewEntry, SessionWrite
-from stores import ANNA, Blocking, at, entries, new_session, session_row, turn_row
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(40, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.full)])
 def test_kills_lose_nothing(tmp_path: Path, kills: int) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
@@ -28,9 +36,9 @@ def test_twenty_kills_of_nodes_and_database_lose_nothing(tmp_path: Path) -> None
     assert count > 20
 
 
-def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
+def test_the_checker_sees_what_is_planted(store: BlockingStore) -> None:
     for number in range(crash_store.SESSIONS):
-        new_session(store, f"sess_{number}")
+        create_session(store, f"sess_{number}")
     assert crash_store.faults(store, []) == []
     lost = crash_store.faults(store, [("sess_0", 0, 1, 1, 2)])
     assert lost == [
@@ -50,11 +58,10 @@ def test_the_checker_sees_what_is_planted(store: Blocking) -> None:
     store.append(step)
     assert "sess_1: step (0, 1) is doubled or not whole" in crash_store.faults(store, [])
     row = session_row("lane0 number1")
-    turn = turn_row(0, body=b'{"done":1}')
-    parts = [
-        NewEntry(kind="noted", at=at(1), data={"lane": 0, "number": 1, "part": part})
-        for part in (0, 1)
-    ]
+    turn = turn_row(
+        crash_store._turn_sequence(0, 1), body=b'{"done":1}', text=crash_store._turn_word(0, 1)
+    )
+    parts = [NewEntry(kind="noted", at=at(1), data=data) for data in crash_store._payloads(0, 1)]
     store.append(
         SessionWrite(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row)
     )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.local_services import free_port
 from open_token.errors import StoreError
 from open_token.server.store.factory import open_store
 from open_token.server.store.sqlite.store import SqliteStore
-from services import free_port
 
 
 def refused(folder: Path, address: str) -> StoreError:

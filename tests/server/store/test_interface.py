@@ -5,6 +5,16 @@ from typing import Any
 
 import pytest
 
+from helpers.server.stores import (
+    ANNA,
+    BEN,
+    BlockingStore,
+    at,
+    create_session,
+    entries,
+    session_row,
+    turn_row,
+)
 from open_token.errors import StoreError
 from open_token.server.store.interface import ConflictError, FencedError, NotFoundError
 from open_token.server.store.rows import (
@@ -17,45 +27,44 @@ from open_token.server.store.rows import (
     SessionWrite,
     User,
 )
-from stores import ANNA, BEN, Blocking, at, entries, new_session, session_row, turn_row
 
 
 def step(session_id: str = "sess_1", owner: str = ANNA, **more: Any) -> SessionWrite:
     return SessionWrite(owner=owner, session_id=session_id, **more)
 
 
-def found(store: Blocking, q: str, owner: str = ANNA) -> list[str]:
+def found(store: BlockingStore, q: str, owner: str = ANNA) -> list[str]:
     return [session.id for session in store.sessions(owner, q).items]
 
 
 class TestLog:
     @pytest.mark.spec("stream-sequence")
-    def test_entries_are_numbered_from_one_without_a_gap(self, store: Blocking) -> None:
-        new_session(store)
+    def test_entries_are_numbered_from_one_without_a_gap(self, store: BlockingStore) -> None:
+        create_session(store)
         first = store.append(step(entries=entries(3)))
         second = store.append(step(entries=entries(2)))
         assert (first.first, first.last, second.first, second.last) == (1, 3, 4, 5)
         assert [entry.seq for entry in store.read_log(ANNA, "sess_1")] == [1, 2, 3, 4, 5]
 
-    def test_an_entry_comes_back_as_it_was(self, store: Blocking) -> None:
-        new_session(store)
+    def test_an_entry_comes_back_as_it_was(self, store: BlockingStore) -> None:
+        create_session(store)
         data = {"text": "größer 数据 🎉\n", "deep": [{"n": 1.5, "none": None}], "big": 2**70}
         store.append(step(entries=[*entries(0), entries(1, **data)[0]]))
         (entry,) = store.read_log(ANNA, "sess_1")
         assert entry.data == data | {"number": 0}
         assert (entry.session_id, entry.at, entry.kind) == ("sess_1", at(0), "noted")
 
-    def test_it_is_read_in_batches(self, store: Blocking) -> None:
-        new_session(store)
+    def test_log_is_read_in_batches(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(250)))
         seen: list[int] = []
         while batch := store.read_log(ANNA, "sess_1", seen[-1] if seen else 0, 100):
             seen += [entry.seq for entry in batch]
         assert seen == list(range(1, 251))
 
-    def test_how_far_it_has_come(self, store: Blocking) -> None:
+    def test_how_far_it_has_come(self, store: BlockingStore) -> None:
         assert store.progress(ANNA, "sess_1") is None
-        new_session(store)
+        create_session(store)
         assert store.progress(ANNA, "sess_1") == (0, 0)
         store.append(step(entries=entries(3), is_projected=True))
         assert store.progress(ANNA, "sess_1") == (3, 3)
@@ -66,8 +75,8 @@ class TestLog:
         store.delete_session(ANNA, "sess_1")
         assert store.progress(ANNA, "sess_1") is None
 
-    def test_who_expects_another_sequence_is_refused(self, store: Blocking) -> None:
-        new_session(store)
+    def test_who_expects_another_sequence_is_refused(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(2), expected=0))
         with pytest.raises(ConflictError) as caught:
             store.append(step(entries=entries(1), expected=1, turns=[turn_row(0)]))
@@ -75,8 +84,8 @@ class TestLog:
         assert store.session(ANNA, "sess_1").stream_sequence == 2
         assert store.turns(ANNA, "sess_1", whole_tree=True) == []
 
-    def test_a_message_that_comes_twice_is_written_once(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_message_that_comes_twice_is_written_once(self, store: BlockingStore) -> None:
+        create_session(store)
         once = store.append(
             step(entries=entries(2), client_message_id="m1", run=NewRun(id="run_1", at=at(1)))
         )
@@ -93,8 +102,8 @@ class TestLog:
         assert len(store.read_log(ANNA, "sess_1")) == 2
         assert [run.id for run in store.runs(ANNA, "sess_1")] == ["run_1"]
 
-    def test_fifty_writers_on_one_session_stay_contiguous(self, store: Blocking) -> None:
-        new_session(store)
+    def test_fifty_writers_on_one_session_stay_contiguous(self, store: BlockingStore) -> None:
+        create_session(store)
         calls = [store.store.append(step(entries=entries(1, writer=n % 50))) for n in range(500)]
         appended = store.together(*calls)
         assert sorted(one.first for one in appended) == list(range(1, 501))
@@ -103,15 +112,15 @@ class TestLog:
         by_answer = {one.first: n % 50 for n, one in enumerate(appended)}
         assert {entry.seq: entry.data["writer"] for entry in log} == by_answer
 
-    def test_of_many_who_expect_the_same_one_wins(self, store: Blocking) -> None:
-        new_session(store)
+    def test_of_many_who_expect_the_same_one_wins(self, store: BlockingStore) -> None:
+        create_session(store)
         answers = store.together(
             *(store.store.append(step(entries=entries(1), expected=0)) for _ in range(20))
         )
         assert sum(isinstance(answer, ConflictError) for answer in answers) == 19
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
-    def test_a_session_is_made_only_by_who_expects_nothing(self, store: Blocking) -> None:
+    def test_a_session_is_made_only_by_who_expects_nothing(self, store: BlockingStore) -> None:
         for expected in (None, 3):
             with pytest.raises(NotFoundError):
                 store.append(step(session=session_row(), expected=expected))
@@ -123,16 +132,16 @@ class TestLog:
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
     @pytest.mark.parametrize("data", [{"text": "\ud800"}, {"n": object()}])
-    def test_what_is_no_json_is_refused(self, store: Blocking, data: dict[str, Any]) -> None:
-        new_session(store)
+    def test_what_is_no_json_is_refused(self, store: BlockingStore, data: dict[str, Any]) -> None:
+        create_session(store)
         with pytest.raises(StoreError, match="cannot be encoded as JSON"):
             store.append(step(entries=entries(1, **data)))
         assert store.session(ANNA, "sess_1").stream_sequence == 0
 
 
 class TestSessions:
-    def test_it_comes_back_with_its_counters(self, store: Blocking) -> None:
-        new_session(store)
+    def test_session_is_read_with_its_counters(self, store: BlockingStore) -> None:
+        create_session(store)
         row = session_row(
             "数据 report", 9, is_pinned=True, head="entry_1", status="running", body=b'{"env":{}}'
         )
@@ -151,9 +160,9 @@ class TestSessions:
             4,
         )
 
-    def test_how_far_sessions_are_is_told_of_everybody_s(self, store: Blocking) -> None:
-        new_session(store, "sess_1")
-        new_session(store, "sess_2", BEN)
+    def test_how_far_sessions_are_is_reported_of_everybody_s(self, store: BlockingStore) -> None:
+        create_session(store, "sess_1")
+        create_session(store, "sess_2", BEN)
         store.append(step(entries=entries(3)))
         assert store.get_heads(["sess_1", "sess_2", "sess_3"]) == {
             "sess_1": (ANNA, 3),
@@ -161,9 +170,9 @@ class TestSessions:
         }
         assert store.get_heads([]) == {}
 
-    def test_pinned_ones_come_first_then_the_newest(self, store: Blocking) -> None:
+    def test_pinned_ones_come_first_then_the_newest(self, store: BlockingStore) -> None:
         for number, is_pinned in enumerate([False, True, False, True]):
-            new_session(store, f"sess_{number}", second=number, is_pinned=is_pinned)
+            create_session(store, f"sess_{number}", second=number, is_pinned=is_pinned)
         page = store.sessions(ANNA)
         assert [session.id for session in page.items] == ["sess_3", "sess_1", "sess_2", "sess_0"]
         assert (page.total, page.content_match_truncated) == (4, False)
@@ -171,7 +180,7 @@ class TestSessions:
         assert [session.id for session in page.items] == ["sess_1", "sess_2"]
         assert page.total == 4
 
-    def test_the_list_is_narrowed_to_a_template(self, store: Blocking) -> None:
+    def test_the_list_is_narrowed_to_a_template(self, store: BlockingStore) -> None:
         bodies = [
             '{"template_id":"report.daily"}',
             '{"template_id":"report"}',
@@ -184,10 +193,10 @@ class TestSessions:
             '{"template_id":"rep\\"ort"}',
         ]
         for number, body in enumerate(bodies):
-            new_session(
+            create_session(
                 store, f"sess_{number}", second=number, body=body.encode(), is_pinned=number == 0
             )
-        new_session(store, "sess_ben", BEN, body=bodies[0].encode())
+        create_session(store, "sess_ben", BEN, body=bodies[0].encode())
         page = store.sessions(ANNA, template="report")
         assert [session.id for session in page.items] == ["sess_0", "sess_1"]
         assert (page.total, page.content_match_truncated) == (2, False)
@@ -203,8 +212,8 @@ class TestSessions:
         )
 
     @pytest.mark.spec("session-delete")
-    def test_its_environment_goes_with_a_session(self, store: Blocking) -> None:
-        new_session(store, "sess_1")
+    def test_its_environment_goes_with_a_session(self, store: BlockingStore) -> None:
+        create_session(store, "sess_1")
         gone, kept = (
             ["env/sess_1", "env/sess_1/msg_1", "env/sess_1/msg_2"],
             ["env/sess_10", "env/sess_2/msg_1", "env/"],
@@ -217,8 +226,8 @@ class TestSessions:
         assert [store.setting(key) for key in gone] == [None] * 3
         assert [store.setting(key) for key in kept] == ["{}"] * 3
 
-    def test_nobody_sees_what_is_another_user_s(self, store: Blocking) -> None:
-        new_session(store)
+    def test_nobody_sees_what_is_another_user_s(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(1), turns=[turn_row(0, text="words")], blobs=[]))
         assert store.session(BEN, "sess_1") is None
         assert store.sessions(BEN).total == 0
@@ -234,8 +243,8 @@ class TestSessions:
                 )
         assert store.session(ANNA, "sess_1").stream_sequence == 1
 
-    def test_a_deleted_one_is_gone_with_its_words(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_deleted_one_is_gone_with_its_words(self, store: BlockingStore) -> None:
+        create_session(store)
         blob = store.put_blob(b"long", "text/plain")
         point = Checkpoint(id="c1", created_at=at(1))
         turns = [turn_row(0, text="needle")]
@@ -250,13 +259,13 @@ class TestSessions:
         assert store.share(token, at(1)) is None
         with pytest.raises(NotFoundError):
             store.append(step(entries=entries(1), session=session_row(), expected=1))
-        new_session(store, "sess_2", intent="another")
+        create_session(store, "sess_2", intent="another")
         assert found(store, "needle") == []
         assert store.check() == []
 
     @pytest.mark.parametrize("name", ["", "\ud800", "\0", "x" * 100_000, "' OR 1=1 --"])
-    def test_strange_names_are_of_no_session(self, store: Blocking, name: str) -> None:
-        new_session(store)
+    def test_strange_names_are_of_no_session(self, store: BlockingStore, name: str) -> None:
+        create_session(store)
         calls = [
             store.store.session(ANNA, name),
             store.store.session(name, "sess_1"),
@@ -265,15 +274,15 @@ class TestSessions:
         for answer in store.together(*calls):
             assert answer is None or answer.code == "store.value"
 
-    def test_times_of_another_shape_are_refused(self, store: Blocking) -> None:
+    def test_times_of_another_shape_are_refused(self, store: BlockingStore) -> None:
         with pytest.raises(StoreError, match="violates a constraint"):
-            new_session(store, updated_at="2026-01-31T00:00:00Z")
+            create_session(store, updated_at="2026-01-31T00:00:00Z")
 
 
 class TestSearch:
-    def test_intents_and_turns_are_searched(self, store: Blocking) -> None:
-        new_session(store, "sess_1", intent="Mend the build", second=1)
-        new_session(store, "sess_2", intent="Write a letter", second=2)
+    def test_intents_and_turns_are_searched(self, store: BlockingStore) -> None:
+        create_session(store, "sess_1", intent="Mend the build", second=1)
+        create_session(store, "sess_2", intent="Write a letter", second=2)
         store.append(
             step(
                 "sess_2",
@@ -289,32 +298,32 @@ class TestSearch:
             session.id for session in store.sessions(ANNA, "build", limit=1, offset=1).items
         ] == ["sess_1"]
 
-    def test_the_last_word_may_be_begun(self, store: Blocking) -> None:
-        new_session(store, intent="Summarise the quarterly figures")
+    def test_the_last_word_may_be_begun(self, store: BlockingStore) -> None:
+        create_session(store, intent="Summarise the quarterly figures")
         assert found(store, "quart") == found(store, "the figu") == ["sess_1"]
         assert found(store, "quart figures") == []
 
     @pytest.mark.parametrize(
         "q", ["数据", "今日数据", "据", "生成 摘要", "데이터", "größer", "GROSSER", "naive"]
     )
-    def test_words_of_many_scripts_are_found(self, store: Blocking, q: str) -> None:
-        new_session(store, intent="生成今日数据摘要 데이터를 Größer naïve")
+    def test_words_of_many_scripts_are_found(self, store: BlockingStore, q: str) -> None:
+        create_session(store, intent="生成今日数据摘要 데이터를 Größer naïve")
         expected = [] if q == "GROSSER" else ["sess_1"]
         assert found(store, q) == expected
 
     @pytest.mark.parametrize(
         "q", ['"', "*", "a OR b", "NEAR(", "-x", "words:x", "(", "^", "\0", "'; --", "\ud800"]
     )
-    def test_no_query_is_bad(self, store: Blocking, q: str) -> None:
-        new_session(store, intent="plain")
+    def test_no_query_is_bad(self, store: BlockingStore, q: str) -> None:
+        create_session(store, intent="plain")
         assert found(store, q) == []
 
-    def test_an_empty_query_is_none(self, store: Blocking) -> None:
-        new_session(store)
+    def test_an_empty_query_is_none(self, store: BlockingStore) -> None:
+        create_session(store)
         assert found(store, "  ") == ["sess_1"]
 
-    def test_other_words_take_the_place_of_the_old_ones(self, store: Blocking) -> None:
-        new_session(store, intent="old title")
+    def test_other_words_take_the_place_of_the_old_ones(self, store: BlockingStore) -> None:
+        create_session(store, intent="old title")
         store.append(step(turns=[turn_row(0, text="old words")]))
         store.append(step(session=session_row("new title"), turns=[turn_row(0, text="new words")]))
         assert found(store, "old") == []
@@ -322,9 +331,9 @@ class TestSearch:
         assert found(store, "new words") == ["sess_1"]
 
     @pytest.mark.spec("search-truncated")
-    def test_when_too_many_turns_match_it_says_so(self, store: Blocking) -> None:
-        new_session(store, "sess_1")
-        new_session(store, "sess_2", intent="common")
+    def test_when_too_many_turns_match_it_says_so(self, store: BlockingStore) -> None:
+        create_session(store, "sess_1")
+        create_session(store, "sess_2", intent="common")
         turns = [turn_row(n, text="common") for n in range(2001)]
         store.append(step("sess_1", turns=turns))
         page = store.sessions(ANNA, "common")
@@ -332,7 +341,7 @@ class TestSearch:
         assert {session.id for session in page.items} == {"sess_1", "sess_2"}
         assert not store.sessions(ANNA, "build").content_match_truncated
 
-    def test_many_hits_come_in_the_same_order_as_few(self, store: Blocking) -> None:
+    def test_many_hits_come_in_the_same_order_as_few(self, store: BlockingStore) -> None:
         store.together(
             *(
                 store.store.append(
@@ -353,8 +362,8 @@ class TestSearch:
 
 
 class TestTurns:
-    def test_the_current_branch_ends_at_the_head(self, store: Blocking) -> None:
-        new_session(store)
+    def test_the_current_branch_ends_at_the_head(self, store: BlockingStore) -> None:
+        create_session(store)
         turns = [turn_row(0), turn_row(1, 0), turn_row(2, 1), turn_row(3, 0), turn_row(4, 3)]
         store.append(step(turns=turns, session=session_row(head="entry_4")))
         assert [turn.sequence for turn in store.turns(ANNA, "sess_1")] == [0, 3, 4]
@@ -364,30 +373,30 @@ class TestTurns:
         store.append(step(session=session_row(head=None)))
         assert store.turns(ANNA, "sess_1") == []
 
-    def test_a_turn_is_replaced_by_its_newer_state(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_turn_is_replaced_by_its_newer_state(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(turns=[turn_row(0, body=b"{}", patch_sequence=1)]))
         store.append(step(turns=[turn_row(0, body=b'{"more":1}', patch_sequence=2)]))
         (turn,) = store.turns(ANNA, "sess_1", whole_tree=True)
         assert (turn.body, turn.patch_sequence) == (b'{"more":1}', 2)
 
-    def test_a_sequence_is_given_once(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_sequence_is_given_once(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(turns=[turn_row(0)]))
         with pytest.raises(ConflictError):
             store.append(step(entries=entries(1), turns=[turn_row(1), turn_row(0, id="entry_x")]))
         assert store.session(ANNA, "sess_1").stream_sequence == 0
         assert len(store.turns(ANNA, "sess_1", whole_tree=True)) == 1
 
-    def test_a_circle_of_parents_ends(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_circle_of_parents_ends(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(
             step(turns=[turn_row(0, 1), turn_row(1, 0)], session=session_row(head="entry_1"))
         )
         assert [turn.sequence for turn in store.turns(ANNA, "sess_1")] == [0, 1]
 
-    def test_one_that_does_not_fit_spoils_nobody_else_s_step(self, store: Blocking) -> None:
-        new_session(store)
+    def test_one_that_does_not_fit_spoils_nobody_else_s_step(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(turns=[turn_row(0)]))
         good = [step(entries=entries(1)) for _ in range(5)]
         bad = step(entries=entries(1), turns=[turn_row(0, id="entry_x")])
@@ -399,8 +408,8 @@ class TestTurns:
             answer.last for answer in answers if not isinstance(answer, ConflictError)
         ) == list(range(1, 11))
 
-    def test_checkpoints_know_what_was_before(self, store: Blocking) -> None:
-        new_session(store)
+    def test_checkpoints_know_what_was_before(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(3)))
         point = Checkpoint(id="c1", turn_id="turn_0", label="before", created_at=at(3))
         store.append(step(entries=entries(2), checkpoints=[point]))
@@ -418,8 +427,8 @@ class TestTurns:
 
 
 class TestBlobs:
-    def test_a_big_result_is_kept_once_and_read_in_parts(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_big_result_is_kept_once_and_read_in_parts(self, store: BlockingStore) -> None:
+        create_session(store)
         data = "größer ".encode() * 10_000
         blob = store.put_blob(data, "text/plain")
         assert store.put_blob(data, "text/plain") == blob
@@ -438,14 +447,14 @@ class TestBlobs:
         assert store.check(is_deep=True) == []
 
     @pytest.mark.parametrize("name", ["0" * 64, "../../pepper", "", "ABC"])
-    def test_what_was_not_put_cannot_be_referred_to(self, store: Blocking, name: str) -> None:
-        new_session(store)
+    def test_what_was_not_put_cannot_be_referred_to(self, store: BlockingStore, name: str) -> None:
+        create_session(store)
         with pytest.raises(NotFoundError):
             store.append(step(entries=entries(1), blobs=[name]))
         assert store.read_blob(ANNA, "sess_1", name) is None
 
-    def test_a_sweep_takes_what_nobody_has_and_is_old(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_sweep_takes_what_nobody_has_and_is_old(self, store: BlockingStore) -> None:
+        create_session(store)
         kept, lost = store.put_blob(b"kept", "text/plain"), store.put_blob(b"lost", "text/plain")
         store.append(step(blobs=[kept.sha256]))
         assert store.sweep_blobs(0) == 0
@@ -458,7 +467,7 @@ class TestBlobs:
 
 
 class TestPeople:
-    def test_there_is_one_owner_and_no_name_twice(self, store: Blocking) -> None:
+    def test_there_is_one_owner_and_no_name_twice(self, store: BlockingStore) -> None:
         assert [user.name for user in store.users()] == ["Anna", "Ben"]
         with pytest.raises(ConflictError):
             store.add_user(User(id="user_2", name="Second", role="owner", created_at=at(1)))
@@ -467,7 +476,7 @@ class TestPeople:
         assert store.user(BEN).role == "user"
         assert store.user("user_2") is None
 
-    def test_who_is_locked_out_has_no_key_that_works(self, store: Blocking) -> None:
+    def test_who_is_locked_out_has_no_key_that_works(self, store: BlockingStore) -> None:
         _, plaintext = store.add_key(BEN, "laptop", "full", at(1))
         assert store.disable_user(BEN, at(2)) is True
         assert store.check_key(plaintext, at(3)) is None
@@ -476,15 +485,15 @@ class TestPeople:
         assert store.disable_user(ANNA, at(2)) is False
         assert store.delete_user(ANNA) is False
 
-    def test_the_owner_loses_nothing_by_not_leaving(self, store: Blocking) -> None:
+    def test_the_owner_loses_nothing_by_not_leaving(self, store: BlockingStore) -> None:
         store.add_memory(ANNA, NewMemory(content="likes tea", type="feedback", created_at=at(1)))
         assert store.delete_user(ANNA) is False
         assert len(store.find_relevant_memories(ANNA, "tea")) == 1
 
-    def test_a_user_leaves_with_keys_and_memories(self, store: Blocking) -> None:
+    def test_a_user_leaves_with_keys_and_memories(self, store: BlockingStore) -> None:
         store.add_key(BEN, "laptop", "full", at(1))
         store.add_memory(BEN, NewMemory(content="likes tea", type="feedback", created_at=at(1)))
-        new_session(store, owner=BEN)
+        create_session(store, owner=BEN)
         with pytest.raises(ConflictError):
             store.delete_user(BEN)
         store.delete_session(BEN, "sess_1")
@@ -492,7 +501,7 @@ class TestPeople:
         assert store.keys(BEN) == []
         assert store.check() == []
 
-    def test_a_key_is_shown_once_and_then_masked(self, store: Blocking) -> None:
+    def test_a_key_is_shown_once_and_then_masked(self, store: BlockingStore) -> None:
         key, plaintext = store.add_key(ANNA, "laptop", "read", at(1))
         (listed,) = store.keys(ANNA)
         assert listed == key
@@ -503,7 +512,7 @@ class TestPeople:
         with pytest.raises(NotFoundError):
             store.add_key("user_nobody", "x", "full", at(1))
 
-    def test_a_key_that_is_not_one_opens_nothing(self, store: Blocking) -> None:
+    def test_a_key_that_is_not_one_opens_nothing(self, store: BlockingStore) -> None:
         _, plaintext = store.add_key(ANNA, "laptop", "full", at(1))
         other = plaintext[:-10] + ("A" if plaintext[-10] != "A" else "B") + plaintext[-9:]
         for wrong in (
@@ -517,7 +526,7 @@ class TestPeople:
         ):
             assert store.check_key(wrong, at(2)) is None
 
-    def test_a_revoked_key_ends_at_once(self, store: Blocking) -> None:
+    def test_a_revoked_key_ends_at_once(self, store: BlockingStore) -> None:
         key, plaintext = store.add_key(ANNA, "laptop", "full", at(1))
         assert store.revoke_key(BEN, key.id, at(2)) is False
         assert store.check_key(plaintext, at(2)) is not None
@@ -527,7 +536,7 @@ class TestPeople:
         assert store.revoke_key(ANNA, key.id, at(3)) is False
         assert store.rename_key(ANNA, key.id, "x") is None
 
-    def test_its_use_is_noted_once_a_minute(self, store: Blocking) -> None:
+    def test_its_use_is_noted_once_a_minute(self, store: BlockingStore) -> None:
         key, plaintext = store.add_key(ANNA, "laptop", "full", at(1))
         used = []
         for second in (5, 30, 64, 65, 300):
@@ -537,8 +546,8 @@ class TestPeople:
         assert store.rename_key(ANNA, key.id, "desk").name == "desk"
         assert store.rename_key(BEN, key.id, "mine") is None
 
-    def test_a_share_opens_one_session_until_it_ends(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_share_opens_one_session_until_it_ends(self, store: BlockingStore) -> None:
+        create_session(store)
         for_ever, short = (
             store.add_share(ANNA, "sess_1", at(1)),
             store.add_share(ANNA, "sess_1", at(1), at(100)),
@@ -554,14 +563,14 @@ class TestPeople:
         with pytest.raises(NotFoundError):
             store.add_share(BEN, "sess_1", at(1))
 
-    def test_settings_are_kept(self, store: Blocking) -> None:
+    def test_settings_are_kept(self, store: BlockingStore) -> None:
         assert store.setting("title") is None
         store.set_setting("title", "Ours")
         assert store.setting("title") == "Ours"
         store.set_setting("title", None)
         assert store.setting("title") is None
 
-    def test_a_setting_is_taken_by_one(self, store: Blocking) -> None:
+    def test_a_setting_is_taken_by_one(self, store: BlockingStore) -> None:
         store.set_setting("code", "once")
         told = store.together(*(store.store.take_setting("code") for _ in range(8)))
         assert sorted(filter(None, told)) == ["once"]
@@ -569,14 +578,18 @@ class TestPeople:
 
 
 def remember(
-    store: Blocking, content: str, user: str = ANNA, supersedes: tuple[int, ...] = (), **more: Any
+    store: BlockingStore,
+    content: str,
+    user: str = ANNA,
+    supersedes: tuple[int, ...] = (),
+    **more: Any,
 ) -> int:
     memory = NewMemory(content=content, created_at=at(1), **{"type": "feedback"} | more)
     return int(store.add_memory(user, memory, supersedes).id)
 
 
 class TestMemories:
-    def test_it_comes_back_as_it_was(self, store: Blocking) -> None:
+    def test_memory_is_read_as_it_was_written(self, store: BlockingStore) -> None:
         number = remember(
             store, "likes tea", topic="food", source_session="sess_1", write_reason="said so"
         )
@@ -594,7 +607,7 @@ class TestMemories:
         )
         assert store.memory(BEN, number) is None
 
-    def test_filters(self, store: Blocking) -> None:
+    def test_filters(self, store: BlockingStore) -> None:
         tea = remember(store, "likes 100% tea", topic="food", scope="home")
         code = remember(
             store, "uses_tabs", type="experience", skill_name="code", record_type="memory"
@@ -620,7 +633,7 @@ class TestMemories:
         page = store.memories(ANNA, limit=1, offset=1)
         assert ([memory.id for memory in page.items], page.total) == ([tea], 2)
 
-    def test_a_newer_one_supersedes(self, store: Blocking) -> None:
+    def test_a_newer_one_supersedes(self, store: BlockingStore) -> None:
         old, foreign = remember(store, "likes tea"), remember(store, "likes tea", BEN)
         new = remember(store, "likes coffee now, no tea", supersedes=(old, foreign))
         assert store.memory(ANNA, old).superseded_by == new
@@ -632,7 +645,7 @@ class TestMemories:
         assert store.delete_memories(ANNA, [new]) == 1
         assert store.memory(ANNA, old).superseded_by is None
 
-    def test_the_relevant_ones_are_found_best_first(self, store: Blocking) -> None:
+    def test_the_relevant_ones_are_found_best_first(self, store: BlockingStore) -> None:
         build = remember(store, "the build needs make ready first")
         tabs = remember(store, "tabs in the makefile")
         remember(store, "likes tea")
@@ -652,7 +665,7 @@ class TestMemories:
         assert store.disable_memories(ANNA, [build], False, at(6)) == 1
         assert [memory.id for memory in store.find_relevant_memories(ANNA, "build")] == [build]
 
-    def test_changes_hits_and_batches_stay_with_their_user(self, store: Blocking) -> None:
+    def test_changes_hits_and_batches_stay_with_their_user(self, store: BlockingStore) -> None:
         mine, other = remember(store, "likes tea"), remember(store, "likes tea", BEN)
         assert store.change_memory(ANNA, other, {"content": "x"}, at(2)) is None
         changed = store.change_memory(
@@ -670,13 +683,13 @@ class TestMemories:
 
 
 class TestRuns:
-    def queued(self, store: Blocking, number: int, session_id: str = "sess_1") -> None:
+    def queued(self, store: BlockingStore, number: int, session_id: str = "sess_1") -> None:
         store.append(
             step(session_id, entries=entries(1), run=NewRun(id=f"run_{number}", at=at(number)))
         )
 
-    def test_a_run_is_claimed_kept_and_ended(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_run_is_claimed_kept_and_ended(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         run = store.claim_run("w1", at(10), at(40))
         assert (run.id, run.status, run.worker, run.attempts, run.fencing_token) == (
@@ -698,8 +711,8 @@ class TestRuns:
         with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=fence))
 
-    def test_who_lost_the_lease_is_fenced_off(self, store: Blocking) -> None:
-        new_session(store)
+    def test_who_lost_the_lease_is_fenced_off(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         store.claim_run("w1", at(10), at(40))
         again = store.claim_run("w2", at(41), at(71))
@@ -714,27 +727,27 @@ class TestRuns:
         with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=old, turns=[turn_row(0)]))
         assert store.append(step(entries=entries(1), fence=new)).last == 2
-        new_session(store, "sess_2")
+        create_session(store, "sess_2")
         with pytest.raises(FencedError):
             store.append(step("sess_2", entries=entries(1), fence=new))
 
-    def test_who_claims_may_say_when_leases_have_lapsed(self, store: Blocking) -> None:
-        new_session(store)
+    def test_who_claims_may_say_when_leases_have_lapsed(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         assert store.claim_run("w1", at(10), at(40), 3, "").worker == "w1"
         assert store.claim_run("w2", at(60), at(90), 3, "") is None
         assert store.claim_run("w2", at(60), at(90), 3, at(41)).worker == "w2"
 
-    def test_a_lease_that_no_clock_can_have_given_is_none(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_lease_that_no_clock_can_have_given_is_none(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         store.claim_run("w1", at(10_000), at(10_030))
         assert store.claim_run("w2", at(9_975), at(10_005)) is None
         assert store.claim_run("w2", at(10), at(40)).worker == "w2"
 
-    def test_runs_of_one_session_go_one_after_the_other(self, store: Blocking) -> None:
-        new_session(store, "sess_1")
-        new_session(store, "sess_2")
+    def test_runs_of_one_session_go_one_after_the_other(self, store: BlockingStore) -> None:
+        create_session(store, "sess_1")
+        create_session(store, "sess_2")
         self.queued(store, 1)
         self.queued(store, 2)
         self.queued(store, 3, "sess_2")
@@ -745,8 +758,8 @@ class TestRuns:
         assert store.claim_run("w", at(20), at(50)).id == "run_2"
         assert store.runs(ANNA, "sess_1")[0].error == "refused"
 
-    def test_what_fails_too_often_is_given_up(self, store: Blocking) -> None:
-        new_session(store)
+    def test_what_fails_too_often_is_given_up(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         for attempt in range(3):
             assert (
@@ -765,8 +778,8 @@ class TestRuns:
         with pytest.raises(FencedError):
             store.append(step(entries=entries(1), fence=Fence(run_id="run_1", token=3)))
 
-    def test_of_many_workers_one_gets_it(self, store: Blocking) -> None:
-        new_session(store)
+    def test_of_many_workers_one_gets_it(self, store: BlockingStore) -> None:
+        create_session(store)
         self.queued(store, 1)
         claims = store.together(
             *(store.store.claim_run(f"w{n}", at(10), at(40)) for n in range(20))

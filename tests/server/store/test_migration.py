@@ -6,6 +6,18 @@ from typing import Any
 
 import pytest
 
+from helpers.server.stores import (
+    ANNA,
+    BEN,
+    BlockingStore,
+    at,
+    create_session,
+    entries,
+    new_postgres,
+    open_store,
+    session_row,
+    turn_row,
+)
 from open_token.errors import OpenTokenError, StoreError
 from open_token.server.store import migration
 from open_token.server.store.rows import (
@@ -16,28 +28,16 @@ from open_token.server.store.rows import (
     NewTask,
     SessionWrite,
 )
-from stores import (
-    ANNA,
-    BEN,
-    Blocking,
-    at,
-    entries,
-    new_postgres,
-    new_session,
-    opened,
-    session_row,
-    turn_row,
-)
 
 
 def filled(folder: Path) -> str:
     """A data folder with something in every table; gives a key that opens it."""
-    store = opened(folder)
+    store = open_store(folder)
     _, plaintext = store.add_key(ANNA, "laptop", "full", at(1))
     for number in range(3):
         owner = BEN if number == 2 else ANNA
         name = f"sess_{number}"
-        new_session(store, name, owner, intent=f"Größer 数据 {number}", is_pinned=number == 1)
+        create_session(store, name, owner, intent=f"Größer 数据 {number}", is_pinned=number == 1)
         blob = store.put_blob(b"big %d" % number * 5000, "text/plain")
         store.append(
             SessionWrite(
@@ -76,7 +76,7 @@ def filled(folder: Path) -> str:
     return plaintext
 
 
-def said(store: Blocking, plaintext: str) -> list[Any]:
+def said(store: BlockingStore, plaintext: str) -> list[Any]:
     """What a store answers to many questions."""
     lists = [
         store.sessions(owner, q) for owner in (ANNA, BEN) for q in (None, "naive needle", "数据")
@@ -96,7 +96,7 @@ def said(store: Blocking, plaintext: str) -> list[Any]:
 @pytest.mark.full
 def test_there_and_back_everything_is_the_same(tmp_path: Path) -> None:
     plaintext = filled(tmp_path / "data")
-    first = opened(tmp_path / "data")
+    first = open_store(tmp_path / "data")
     answers = said(first, plaintext)
     first.close()
     url = new_postgres()
@@ -106,13 +106,13 @@ def test_there_and_back_everything_is_the_same(tmp_path: Path) -> None:
     node.mkdir()
     (node / "pepper").write_bytes((tmp_path / "data" / "pepper").read_bytes())
     (node / "url").write_text(url)
-    second = opened(node, "postgres")
+    second = open_store(node, "postgres")
     assert said(second, plaintext) == answers
     second.close()
     back = asyncio.run(migration.to_folder(url, tmp_path / "back", node / "pepper"))
     assert (tmp_path / "back").stat().st_mode & 0o077 == 0
     assert (back.rows, back.blobs) == (there.rows, there.blobs)
-    third = opened(tmp_path / "back")
+    third = open_store(tmp_path / "back")
     assert said(third, plaintext) == answers
     assert (
         third.append(SessionWrite(owner=ANNA, session_id="sess_0", entries=entries(1))).last == 2501
@@ -130,11 +130,11 @@ def test_numbers_go_on_after_a_move(tmp_path: Path) -> None:
     url = new_postgres()
     asyncio.run(migration.to_postgres(tmp_path / "data", url))
     (tmp_path / "data" / "url").write_text(url)
-    store = opened(tmp_path / "data", "postgres")
+    store = open_store(tmp_path / "data", "postgres")
     assert (
         store.add_memory(ANNA, NewMemory(content="new", type="feedback", created_at=at(4))).id == 4
     )
-    new_session(store, "sess_new")
+    create_session(store, "sess_new")
     assert store.sessions(ANNA).total == 3
     assert store.claim_run("w", at(11), at(41)).id == "run_1"
     store.close()
@@ -142,15 +142,15 @@ def test_numbers_go_on_after_a_move(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_title_with_a_zero_character_keeps_nothing_from_moving(tmp_path: Path) -> None:
-    store = opened(tmp_path / "data")
-    new_session(store, "sess_0", intent="a\0b")
+    store = open_store(tmp_path / "data")
+    create_session(store, "sess_0", intent="a\0b")
     store.close()
     url = new_postgres()
     assert asyncio.run(migration.to_postgres(tmp_path / "data", url)).rows["sessions"] == 1
     (tmp_path / "data" / "url").write_text(url)
-    store = opened(tmp_path / "data", "postgres")
+    store = open_store(tmp_path / "data", "postgres")
     assert store.session(ANNA, "sess_0").intent == "a\ufffdb"
-    new_session(store, "sess_1", intent="c\0d")
+    create_session(store, "sess_1", intent="c\0d")
     assert store.session(ANNA, "sess_1").intent == "c\ufffdd"
     store.close()
 
@@ -186,7 +186,7 @@ def test_a_copy_that_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_running_server_is_not_moved(tmp_path: Path) -> None:
-    store = opened(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     with pytest.raises(StoreError) as caught:
         asyncio.run(migration.to_postgres(tmp_path / "data", "postgresql://127.0.0.1:1/x"))
     store.close()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import paused_worker
-from history import History
+from helpers.server import paused_worker
+from helpers.server.store_history import History
+from helpers.server.stores import ANNA, at, create_session, open_store
 from open_token.server.store.rows import Fence, NewEntry, NewRun, SessionWrite
-from stores import ANNA, at, new_session, opened
 
 ROUNDS = 6
 
@@ -24,8 +24,8 @@ def test_a_node_that_slept_too_long_writes_nothing_more(tmp_path: Path) -> None:
 
 
 def _one_round(folder: Path, wait: float) -> None:
-    store = opened(folder, "postgres")
-    new_session(store)
+    store = open_store(folder, "postgres")
+    create_session(store)
     store.append(SessionWrite(owner=ANNA, session_id="sess_1", run=NewRun(id="run_1", at=at(1))))
     first = store.claim_run("slow", at(10), at(40))
     command = [sys.executable, paused_worker.__file__, str(folder), str(first.fencing_token)]

@@ -12,14 +12,14 @@ from typing import Any
 import asyncpg
 import pytest
 
+from helpers.server.local_services import postgres
+from helpers.server.stores import ANNA, at, entries, new_postgres, session_row
 from open_token.errors import StoreError
 from open_token.server.store.interface import FencedError
 from open_token.server.store.postgres import schema
 from open_token.server.store.postgres.errors import connection_error, translate_error
 from open_token.server.store.postgres.store import PostgresStore, enable_keepalive
 from open_token.server.store.rows import Fence, NewRun, SessionWrite, User
-from services import postgres
-from stores import ANNA, at, entries, new_postgres, session_row
 
 
 def step(session_id: str = "sess_1", **more: Any) -> SessionWrite:
@@ -283,7 +283,7 @@ class TestMigrations:
         asyncio.run(whole())
 
 
-def test_errors_are_told_without_values() -> None:
+def test_errors_are_reported_without_values() -> None:
     problem = translate_error(asyncpg.UndefinedTableError("near secret"))
     assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
     for lost in (

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from helpers.server.stores import ANNA, BEN, BlockingStore, at, entries, session_row
 from open_token.errors import StoreError
 from open_token.server.store.interface import NotFoundError
 from open_token.server.store.rows import Fence, Firing, NewRun, NewTask, RunEnd, SessionWrite
-from stores import ANNA, BEN, Blocking, at, entries, session_row
 
 
 def task(number: int = 1, **more: Any) -> NewTask:
@@ -35,7 +35,7 @@ def firing(number: int = 1, task_id: str = "task_1", owner: str = ANNA, **more: 
     return Firing(task_id=task_id, owner=owner, run_id=f"trun_{number}", **values | more)
 
 
-def ended(store: Blocking, status: str, error: str | None = None, number: int = 1) -> None:
+def ended(store: BlockingStore, status: str, error: str | None = None, number: int = 1) -> None:
     run = store.claim_run("w", at(110), at(140))
     end = RunEnd(status=status, at=at(120), error=error)  # type: ignore[arg-type]
     fence = Fence(run_id=run.id, token=run.fencing_token)
@@ -43,7 +43,7 @@ def ended(store: Blocking, status: str, error: str | None = None, number: int = 
 
 
 class TestTasks:
-    def test_it_comes_back_as_it_was(self, store: Blocking) -> None:
+    def test_schedule_is_read_as_it_was_written(self, store: BlockingStore) -> None:
         added = store.add_task(
             ANNA, task(skip_confirmations=True, model="demo", expires_at=at(900), body=b'{"x":1}')
         )
@@ -63,7 +63,7 @@ class TestTasks:
         with pytest.raises(NotFoundError):
             store.add_task("user_nobody", task(2))
 
-    def test_it_is_one_user_s(self, store: Blocking) -> None:
+    def test_schedule_belongs_to_one_user(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task(1))
         store.add_task(BEN, task(2))
         assert [one.id for one in store.tasks(ANNA)] == ["task_1"]
@@ -75,7 +75,7 @@ class TestTasks:
         with pytest.raises(NotFoundError):
             store.fire_task(firing(2, owner=BEN, due=None))
 
-    def test_it_changes(self, store: Blocking) -> None:
+    def test_schedule_can_be_changed(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         changed = store.change_task(
             ANNA, "task_1", {"title": "Other", "enabled": False, "next_fire": None}, at(5)
@@ -91,7 +91,7 @@ class TestTasks:
             with pytest.raises(StoreError):
                 store.change_task(ANNA, "task_1", {strange: "x"}, at(6))
 
-    def test_it_leaves_with_its_runs_but_not_their_sessions(self, store: Blocking) -> None:
+    def test_deleted_schedule_takes_runs_but_no_sessions(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         store.fire_task(firing())
         assert store.delete_task(ANNA, "task_1") is True
@@ -100,7 +100,7 @@ class TestTasks:
         assert store.session(ANNA, "sess_1").stream_sequence == 2
         ended(store, "completed")
 
-    def test_those_that_are_due_come_in_order(self, store: Blocking) -> None:
+    def test_those_that_are_due_come_in_order(self, store: BlockingStore) -> None:
         assert store.get_next_fire() is None
         for number, (enabled, fire) in enumerate(
             [(True, 300), (True, 50), (False, 10), (True, 100), (True, None)]
@@ -116,7 +116,7 @@ class TestTasks:
 
 
 class TestSlots:
-    def test_a_slot_is_one_run_one_session_and_the_next_slot(self, store: Blocking) -> None:
+    def test_a_slot_is_one_run_one_session_and_the_next_slot(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         run = store.fire_task(firing())
         assert (run.id, run.session_id, run.status, run.error) == (
@@ -131,13 +131,13 @@ class TestSlots:
         assert [entry.seq for entry in store.read_log(ANNA, "sess_1")] == [1, 2]
         assert store.check() == []
 
-    def test_of_many_nodes_one_takes_it(self, store: Blocking) -> None:
+    def test_of_many_nodes_one_takes_it(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         runs = store.together(*(store.store.fire_task(firing(number)) for number in range(20)))
         assert sum(run is not None for run in runs) == 1
         assert store.sessions(ANNA).total == store.list_task_runs(ANNA).total == 1
 
-    def test_a_task_that_changed_meanwhile_is_let_be(self, store: Blocking) -> None:
+    def test_a_task_that_changed_meanwhile_is_let_be(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         store.change_task(ANNA, "task_1", {"next_fire": at(150)}, at(99))
         assert store.fire_task(firing()) is None
@@ -147,7 +147,7 @@ class TestSlots:
         assert store.fire_task(firing()) is None
         assert store.sessions(ANNA).total == 0
 
-    def test_a_slot_that_was_taken_by_hand_is_not_taken_again(self, store: Blocking) -> None:
+    def test_a_slot_that_was_taken_by_hand_is_not_taken_again(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         assert store.fire_task(firing(1, due=None)) is not None
         assert store.task(ANNA, "task_1").next_fire == at(100)
@@ -155,7 +155,9 @@ class TestSlots:
         assert store.task(ANNA, "task_1").next_fire == at(200)  # it would be due for ever
         assert store.sessions(ANNA).total == 1
 
-    def test_nothing_of_a_slot_is_written_when_its_session_cannot_be(self, store: Blocking) -> None:
+    def test_nothing_of_a_slot_is_written_when_its_session_cannot_be(
+        self, store: BlockingStore
+    ) -> None:
         store.add_task(ANNA, task())
         store.append(
             SessionWrite(owner=BEN, session_id="sess_1", expected=0, session=session_row())
@@ -166,14 +168,14 @@ class TestSlots:
         assert store.list_task_runs(ANNA).total == 0
         assert store.fire_task(firing(2)) is not None
 
-    def test_a_skipped_slot_is_a_failed_run(self, store: Blocking) -> None:
+    def test_a_skipped_slot_is_a_failed_run(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         run = store.fire_task(firing(step=None, error="skipped: missed by 3 h"))
         assert (run.status, run.error, run.session_id) == ("failed", "skipped: missed by 3 h", None)
         assert (run.finished_at, store.sessions(ANNA).total) == (at(101), 0)
         assert store.task(ANNA, "task_1").next_fire == at(200)
 
-    def test_none_begins_while_another_goes_on(self, store: Blocking) -> None:
+    def test_none_begins_while_another_goes_on(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         store.fire_task(firing())
         again = {
@@ -204,8 +206,8 @@ class TestSlots:
             ("interrupted", None, ("failed", "interrupted")),
         ],
     )
-    def test_it_ends_with_the_run_of_its_session(
-        self, store: Blocking, status: str, error: str | None, expected: tuple[str, str | None]
+    def test_scheduled_run_ends_with_the_run_of_its_session(
+        self, store: BlockingStore, status: str, error: str | None, expected: tuple[str, str | None]
     ) -> None:
         store.add_task(ANNA, task())
         store.fire_task(firing())
@@ -217,7 +219,9 @@ class TestSlots:
         ended(store, "failed", "later")
         assert store.list_task_runs(ANNA, "task_1").items == [run]
 
-    def test_it_ends_when_its_run_is_given_up_or_its_session_deleted(self, store: Blocking) -> None:
+    def test_scheduled_run_ends_when_given_up_or_session_deleted(
+        self, store: BlockingStore
+    ) -> None:
         store.add_task(ANNA, task())
         store.fire_task(firing())
         store.fire_task(firing(2, fire_at=at(102), due=None))
@@ -231,7 +235,7 @@ class TestSlots:
             ("failed", "tried too often"),
         ]
 
-    def test_runs_are_listed_by_time(self, store: Blocking) -> None:
+    def test_runs_are_listed_by_time(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task(1))
         store.add_task(ANNA, task(2))
         for number in range(1, 6):

@@ -14,6 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.stores import (
+    ANNA,
+    BlockingStore,
+    create_session,
+    entries,
+    open_store,
+    session_row,
+    turn_row,
+)
 from open_token.errors import StoreError
 from open_token.server.store.errors import translate_error
 from open_token.server.store.rows import SessionWrite
@@ -21,7 +30,6 @@ from open_token.server.store.sqlite import log, sessions
 from open_token.server.store.sqlite.database import Database
 from open_token.server.store.sqlite.schema import MIGRATIONS, migrate
 from open_token.server.store.sqlite.store import SqliteStore
-from stores import ANNA, Blocking, entries, new_session, opened, session_row, turn_row
 
 
 def step(**more: object) -> SessionWrite:
@@ -29,29 +37,29 @@ def step(**more: object) -> SessionWrite:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Blocking]:
-    opened_store = opened(tmp_path / "data")
+def store(tmp_path: Path) -> Iterator[BlockingStore]:
+    opened_store = open_store(tmp_path / "data")
     yield opened_store
     opened_store.close()
 
 
-def database(store: Blocking) -> Database:
+def database(store: BlockingStore) -> Database:
     assert isinstance(store.store, SqliteStore)
     return store.store.database
 
 
 class TestFolder:
     def test_a_second_server_is_refused_in_words(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
+        store = open_store(tmp_path / "data")
         with pytest.raises(StoreError) as caught:
             SqliteStore(tmp_path / "data")
         store.close()
         assert caught.value.code == "store.locked"
         assert f"(process {os.getpid()})" in caught.value.what
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
 
     def test_another_process_is_refused_too(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
+        store = open_store(tmp_path / "data")
         code = "import sys, pathlib, open_token.server.store.sqlite.store as it; it.open_sqlite(pathlib.Path(sys.argv[1]))"
         command = [sys.executable, "-c", code, str(tmp_path / "data")]
         env = {"PYTHONPATH": ":".join(sys.path)}
@@ -60,19 +68,19 @@ class TestFolder:
         assert "another server uses this data folder" in done.stderr
 
     def test_its_files_are_private(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
+        store = open_store(tmp_path / "data")
         store.put_blob(b"x", "text/plain")
         modes = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "data").rglob("*")}
         store.close()
         assert {name for name, mode in modes.items() if mode} == set()
 
     def test_what_was_kept_is_there_again(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
-        new_session(store)
+        store = open_store(tmp_path / "data")
+        create_session(store)
         store.append(step(entries=entries(3)))
         _, plaintext = store.add_key(ANNA, "laptop", "full", "2026-01-31T00:00:00.000Z")
         store.close()
-        store = opened(tmp_path / "data")
+        store = open_store(tmp_path / "data")
         assert store.session(ANNA, "sess_1").stream_sequence == 3
         assert store.check_key(plaintext, "2026-01-31T00:00:01.000Z").user.id == ANNA
         store.close()
@@ -87,7 +95,7 @@ class TestFolder:
     def test_without_its_pepper_it_does_not_start(
         self, tmp_path: Path, pepper: bytes | None
     ) -> None:
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
         (tmp_path / "data" / "pepper").unlink()
         if pepper:
             (tmp_path / "data" / "pepper").write_bytes(pepper)
@@ -110,7 +118,7 @@ class TestFolder:
         assert caught.value.code == "store.read-only"
 
     def test_a_damaged_database_is_refused_and_left_as_it_is(self, tmp_path: Path) -> None:
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
         path = tmp_path / "data" / "server.db"
         for image in (
             b"not a database" * 1000,
@@ -118,23 +126,23 @@ class TestFolder:
         ):
             path.write_bytes(image)
             with pytest.raises(StoreError) as caught:
-                opened(tmp_path / "data")
+                open_store(tmp_path / "data")
             assert (caught.value.code, bool(caught.value.help)) == ("store.damaged", True)
             assert path.read_bytes() == image
 
     def test_half_written_blobs_are_swept_at_the_start(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
+        store = open_store(tmp_path / "data")
         store.put_blob(b"x", "text/plain")
         store.close()
         (folder,) = (tmp_path / "data" / "blobs").iterdir()
         (folder / ".half.part").write_bytes(b"ha")
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
         assert [path.name for path in folder.iterdir() if path.name.endswith(".part")] == []
 
 
 class TestCore:
     def test_functions_run_without_an_event_loop(self, tmp_path: Path) -> None:
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
         core = Database(tmp_path / "data")
         core.write(log.append_write, log.prepare_write(step(session=session_row(), expected=0)))
         assert core.write(log.append_write, log.prepare_write(step(entries=entries(2)))).last == 2
@@ -148,8 +156,8 @@ class TestCore:
                 late()
 
     def test_many_threads_may_write(self, tmp_path: Path) -> None:
-        store = opened(tmp_path / "data")
-        new_session(store)
+        store = open_store(tmp_path / "data")
+        create_session(store)
         core = database(store)
         prepared = log.prepare_write(step(entries=entries(1)))
         threads = [
@@ -163,8 +171,8 @@ class TestCore:
         assert store.session(ANNA, "sess_1").stream_sequence == 30
         store.close()
 
-    def test_what_waits_is_written_in_one_commit(self, store: Blocking) -> None:
-        new_session(store)
+    def test_what_waits_is_written_in_one_commit(self, store: BlockingStore) -> None:
+        create_session(store)
         commits: list[str] = []
         core = database(store)
         core.write(
@@ -176,15 +184,15 @@ class TestCore:
         core.write(lambda db: db.set_trace_callback(None))
         assert len(commits) < 10
 
-    def test_nobody_hears_before_the_commit(self, store: Blocking) -> None:
-        new_session(store)
+    def test_nobody_hears_before_the_commit(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(5)))
         with sqlite3.connect(database(store).folder / "server.db") as other:
             assert other.execute("SELECT stream_sequence FROM sessions").fetchone() == (5,)
         other.close()
 
-    def test_a_bug_in_a_function_hurts_nobody_else(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_bug_in_a_function_hurts_nobody_else(self, store: BlockingStore) -> None:
+        create_session(store)
 
         def broken(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM users")
@@ -203,8 +211,8 @@ class TestCore:
         assert getattr(good, "last", None) == 1
         assert len(store.users()) == 2
 
-    def test_one_who_gave_up_waiting_does_no_harm(self, store: Blocking) -> None:
-        new_session(store)
+    def test_one_who_gave_up_waiting_does_no_harm(self, store: BlockingStore) -> None:
+        create_session(store)
 
         async def give_up() -> None:
             task = asyncio.ensure_future(store.store.append(step(entries=entries(1))))
@@ -214,15 +222,15 @@ class TestCore:
         store.loop.run_until_complete(give_up())
         assert store.append(step(entries=entries(1))).last == 2
 
-    def test_readers_may_not_write(self, store: Blocking) -> None:
+    def test_readers_may_not_write(self, store: BlockingStore) -> None:
         with pytest.raises(StoreError) as caught:
             database(store).read(lambda db: db.execute("DELETE FROM users"))
         assert caught.value.code == "store.read-only"
 
 
 class TestFaults:
-    def test_a_full_disk_is_said_and_outlived(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_full_disk_is_said_and_outlived(self, store: BlockingStore) -> None:
+        create_session(store)
         store.append(step(entries=entries(1)))
         _, plaintext = store.add_key(ANNA, "laptop", "full", "2026-01-31T08:00:00.000Z")
         core = database(store)
@@ -239,8 +247,8 @@ class TestFaults:
         )
         assert store.check() == []
 
-    def test_a_read_only_disk_is_said_and_outlived(self, store: Blocking) -> None:
-        new_session(store)
+    def test_a_read_only_disk_is_said_and_outlived(self, store: BlockingStore) -> None:
+        create_session(store)
         db = database(store).writer._db  # it is idle
         db.execute("PRAGMA query_only = ON")
         answers = store.together(*(store.store.append(step(entries=entries(1))) for _ in range(3)))
@@ -248,10 +256,10 @@ class TestFaults:
         db.execute("PRAGMA query_only = OFF")
         assert store.append(step(entries=entries(1))).last == 1
 
-    def test_a_disk_that_stops_writing_is_said_and_outlived(self, store: Blocking) -> None:
+    def test_a_disk_that_stops_writing_is_said_and_outlived(self, store: BlockingStore) -> None:
         """The system refuses files beyond a size: a real write fails, in the log of SQLite and in a
         blob."""
-        new_session(store)
+        create_session(store)
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
         try:
@@ -267,7 +275,7 @@ class TestFaults:
         assert store.append(step(entries=entries(1, words="x" * 1_000_000))).last == 1
         assert store.check(is_deep=True) == []
 
-    def test_errors_of_other_kinds_are_told_by_name_only(self, tmp_path: Path) -> None:
+    def test_errors_of_other_kinds_are_reported_by_name_only(self, tmp_path: Path) -> None:
         problem = translate_error(sqlite3.OperationalError("near secret: syntax error"), tmp_path)
         assert (getattr(problem, "code", None), "secret" in str(problem)) == ("store.sql", False)
         mine = ValueError("as it is")
@@ -288,7 +296,7 @@ class TestMigrations:
         migrate(db, MIGRATIONS[:version])
         db.executescript((self.DUMPS / f"{version}.sql").read_text(encoding="utf-8"))
         db.close()
-        store = opened(folder)
+        store = open_store(folder)
         assert [entry.data["text"] for entry in store.read_log(ANNA, "sess_old")] == [
             "kept",
             "数据",
@@ -302,7 +310,7 @@ class TestMigrations:
         store.close()
 
     def test_a_newer_version_is_left_alone(self, tmp_path: Path) -> None:
-        opened(tmp_path / "data").close()
+        open_store(tmp_path / "data").close()
         db = sqlite3.connect(tmp_path / "data" / "server.db")
         db.execute("PRAGMA user_version = 999")
         db.close()
@@ -321,7 +329,7 @@ class TestMigrations:
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
         db.close()
 
-    def test_a_task_fires_once_at_a_time(self, store: Blocking) -> None:
+    def test_a_task_fires_once_at_a_time(self, store: BlockingStore) -> None:
         """The tables of schedules hold what the scheduler will rely on."""
 
         def twice(db: sqlite3.Connection) -> None:

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from helpers.server.stores import ANNA, BEN, KINDS, at, entries, open_store, session_row, turn_row
 from open_token.errors import StoreError
 from open_token.server.store.rows import Appended, SessionRow, SessionWrite, TurnRow
-from stores import ANNA, BEN, KINDS, at, entries, opened, session_row, turn_row
 
 WORDS = ("build", "letter", "数据", "摘要", "größer", "tea")
 owners = st.sampled_from((ANNA, BEN))
@@ -60,7 +60,7 @@ class Beside(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.store = opened(Path(self.folder.name) / "data", self.kind)
+        self.store = open_store(Path(self.folder.name) / "data", self.kind)
         self.model: dict[str, Session] = {}
         self.made = 0
 
@@ -162,7 +162,7 @@ class Beside(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.store.close()
-        self.store = opened(Path(self.folder.name) / "data", self.kind)
+        self.store = open_store(Path(self.folder.name) / "data", self.kind)
 
     @rule(
         owner=owners, word=st.sampled_from(WORDS), limit=st.integers(1, 5), offset=st.integers(0, 3)

@@ -7,9 +7,9 @@ import pytest
 
 from open_token.errors import StoreError
 from open_token.server.clock import Clock
+from open_token.server.store.factory import SharedUserAdmin, open_shared_user_admin
 from open_token.server.store.rows import User
 from open_token.server.store.sqlite.store import open_sqlite
-from open_token.server.store.user_admin import SharedUserAdmin, open_shared_user_admin
 
 
 def test_every_call_reaches_the_store(tmp_path: Path) -> None:
@@ -32,6 +32,6 @@ def test_every_call_reaches_the_store(tmp_path: Path) -> None:
         runner.run(store.close())
 
 
-def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_address_that_is_none_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError), open_shared_user_admin(tmp_path, "mysql://somewhere"):
         pass

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.live_events import ANNA, AT, BEN, create_key, run, run_services_in
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError
 from open_token.server.store.rows import Caller
 from open_token.server.ws import connections
-from watching import ANNA, AT, BEN, key, run, server
 
 
 async def caller(services: Services, user: str = ANNA) -> Caller:
-    found = await services.store.check_key(await key(services, user), AT)
+    found = await services.store.check_key(await create_key(services, user), AT)
     assert found
     return found
 
 
 def test_so_many_connections_and_no_more(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path, connections_per_user=2) as services:
+        async with run_services_in(tmp_path, connections_per_user=2) as services:
             anna, ben = await caller(services), await caller(services, BEN)
             enter = services.connections.add
             first = enter(anna, lambda problem: None)
@@ -39,7 +39,7 @@ def test_so_many_connections_and_no_more(tmp_path: Path) -> None:
 
 def test_so_many_events_in_a_minute(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path, events_per_minute=3) as services:
+        async with run_services_in(tmp_path, events_per_minute=3) as services:
             anna = await caller(services)
             guests = [services.connections.add(anna, lambda problem: None) for _ in range(2)]
             other = services.connections.add(await caller(services, BEN), lambda problem: None)
@@ -61,7 +61,7 @@ def test_whose_key_ends_is_sent_away_and_others_stay(
         monkeypatch.setattr(connections, "_CHECK_SECONDS", 3600)
 
     async def test() -> None:
-        async with server(tmp_path) as services:
+        async with run_services_in(tmp_path) as services:
             sent: list[tuple[str, str]] = []
             gone = asyncio.Event()
 

@@ -10,31 +10,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.server.live_events import (
+    ANNA,
+    BEN,
+    RecordingClient,
+    append_events,
+    create_session,
+    ended,
+    fold_turns,
+    opened,
+    read_copy,
+    read_stored_turns,
+    run,
+    run_services_in,
+    summarize_turns,
+    word,
+)
+from helpers.server.random_sessions import SessionLog, session_logs
 from open_token.server.bus.interface import LogAppended
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError
 from open_token.server.ws import sse
 from open_token.server.ws.frames import BATCH_EVENT, Frame
-from session_logs import Talk, talks
-from watching import (
-    ANNA,
-    BEN,
-    Ears,
-    begin,
-    copy,
-    ended,
-    folded,
-    opened,
-    run,
-    seen,
-    server,
-    stored,
-    word,
-    write,
-)
 
 
-def told(ears: Ears) -> str:
+def told(ears: RecordingClient) -> str:
     """All the words that came."""
     patches = [item["payload"] for item in ears.items() if item["type"] == "turn:patch"]
     return "".join(patch["data"]["text_delta"] for patch in patches)
@@ -49,12 +49,12 @@ async def last(services: Services) -> int:
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
 def test_from_now_on(tmp_path: Path, dialect: Any) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            await write(services, opened("turn_0"), word("old", "turn_0"), ended("turn_0"))
-            ears = Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            await append_events(services, opened("turn_0"), word("old", "turn_0"), ended("turn_0"))
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", dialect, None, ears)
-            await write(services, opened(), word("new"), ended())
+            await append_events(services, opened(), word("new"), ended())
             await ears.until(
                 lambda: (
                     bool(ears.mirror.turns()) and ears.mirror.turns()[0]["status"] == "completed"
@@ -72,19 +72,23 @@ def test_the_past_then_what_comes(tmp_path: Path, dialect: Any) -> None:
     """More than a page of it, while the session goes on."""
 
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            await write(services, opened())
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            await append_events(services, opened())
             for number in range(25):
-                await write(services, *[word(f"{number}.{part} ") for part in range(10)])
-            ears = Ears()
+                await append_events(services, *[word(f"{number}.{part} ") for part in range(10)])
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", dialect, 0, ears)
             for number in range(30):
-                await write(services, word(f"live {number} "))
-            await write(services, ended())
+                await append_events(services, word(f"live {number} "))
+            await append_events(services, ended())
             final = await last(services)
             await ears.until(lambda: ears.mirror.seen >= final)
-            assert seen(ears.mirror.branch()) == await folded(services) == await stored(services)
+            assert (
+                summarize_turns(ears.mirror.branch())
+                == await fold_turns(services)
+                == await read_stored_turns(services)
+            )
             assert ears.numbers == sorted(set(ears.numbers))
             assert ears.rooms > 2
 
@@ -93,13 +97,15 @@ def test_the_past_then_what_comes(tmp_path: Path, dialect: Any) -> None:
 
 def test_words_wait_a_moment_and_all_else_does_not(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            ears = Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "raw", None, ears)
-            await write(services, opened())
-            await asyncio.gather(*(write(services, word(f"{number} ")) for number in range(50)))
-            await write(services, ended())
+            await append_events(services, opened())
+            await asyncio.gather(
+                *(append_events(services, word(f"{number} ")) for number in range(50))
+            )
+            await append_events(services, ended())
             final = await last(services)
             await ears.until(lambda: ears.mirror.seen >= final)
             assert set(ears.names()) == {BATCH_EVENT}
@@ -113,13 +119,13 @@ def test_words_wait_a_moment_and_all_else_does_not(tmp_path: Path) -> None:
 @pytest.mark.spec("older-dialect")
 def test_older_clients_get_words_put_together_with_the_whole_turn(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            ears = Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "legacy", None, ears)
-            await write(services, opened())
-            await write(services, *[word(f"{number} ") for number in range(20)])
-            await write(services, ended())
+            await append_events(services, opened())
+            await append_events(services, *[word(f"{number} ") for number in range(20)])
+            await append_events(services, ended())
             await ears.until(lambda: "turn:end" in ears.names())
             patch = ears.frames[1].payload
             whole = "".join(f"{number} " for number in range(20))
@@ -135,12 +141,14 @@ def test_older_clients_get_words_put_together_with_the_whole_turn(tmp_path: Path
 @pytest.mark.parametrize("dialect", ["raw", "legacy"])
 def test_the_end_of_a_chat_is_an_event_of_its_own(tmp_path: Path, dialect: Any) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            ears = Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", dialect, None, ears)
             made = {"run_id": "run_1"}
-            await write(services, ("run.started", made), ("run.ended", {**made, "output": "done"}))
+            await append_events(
+                services, ("run.started", made), ("run.ended", {**made, "output": "done"})
+            )
             await ears.until(lambda: "chat:end" in ears.names())
             end = ears.frames[-1].payload
             assert end["session_id"] == "sess_1"
@@ -162,15 +170,15 @@ def test_a_gap_is_healed_from_the_log(tmp_path: Path) -> None:
     """Another node's words come without entries, twice, in the wrong order, or not at all."""
 
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
             publish, held = services.bus.publish, list[LogAppended]()
             services.bus.publish = held.append  # type: ignore[method-assign]
-            ears = Ears()
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "raw", None, ears)
-            await write(services, opened())
+            await append_events(services, opened())
             for text in "abcdef":
-                await write(services, word(text))
+                await append_events(services, word(text))
             first, a, _, c, d, e, f = held
             publish(LogAppended(first.session_id, ANNA, first.first, first.last))
             publish(c)
@@ -189,12 +197,12 @@ def test_a_gap_is_healed_from_the_log(tmp_path: Path) -> None:
 
 def test_another_s_session_is_not_there(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            anna = await services.feed.subscribe(ANNA, "sess_1", "raw", None, Ears())
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            anna = await services.feed.subscribe(ANNA, "sess_1", "raw", None, RecordingClient())
             for owner, name in ((BEN, "sess_1"), (ANNA, "sess_2")):
                 with pytest.raises(ApiError) as caught:
-                    await services.feed.subscribe(owner, name, "raw", 0, Ears())
+                    await services.feed.subscribe(owner, name, "raw", 0, RecordingClient())
                 assert caught.value.status == 404
             anna.close()
             anna.close()
@@ -205,15 +213,15 @@ def test_another_s_session_is_not_there(tmp_path: Path) -> None:
 
 def test_who_left_hears_no_more_and_others_do(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            stays, goes = Ears(), Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            stays, goes = RecordingClient(), RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "raw", None, stays)
             leaving = await services.feed.subscribe(ANNA, "sess_1", "raw", None, goes)
-            await write(services, opened())
+            await append_events(services, opened())
             await stays.until(lambda: bool(stays.frames))
             leaving.close()
-            await write(services, ended())
+            await append_events(services, ended())
             await stays.until(lambda: len(stays.items()) == 2)
             assert len(goes.items()) == 1
 
@@ -222,11 +230,11 @@ def test_who_left_hears_no_more_and_others_do(tmp_path: Path) -> None:
 
 def test_a_sequence_beyond_the_log_is_the_end_of_it(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            ears = Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            ears = RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "raw", 10**12, ears)
-            await write(services, opened())
+            await append_events(services, opened())
             await ears.until(lambda: bool(ears.items()))
             assert ears.items()[0]["stream_sequence"] == 2
 
@@ -235,10 +243,10 @@ def test_a_sequence_beyond_the_log_is_the_end_of_it(tmp_path: Path) -> None:
 
 def test_a_deleted_session_and_a_stopping_server_say_so(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
-            await begin(services, "sess_2")
-            gone, stopped = Ears(), Ears()
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
+            await create_session(services, "sess_2")
+            gone, stopped = RecordingClient(), RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "legacy", None, gone)
             await services.feed.subscribe(ANNA, "sess_2", "raw", None, stopped)
             await services.store.delete_session(ANNA, "sess_1")
@@ -253,7 +261,7 @@ def test_a_deleted_session_and_a_stopping_server_say_so(tmp_path: Path) -> None:
     run(test())
 
 
-class EventSource(Ears):
+class EventSource(RecordingClient):
     """A sink that reads what is sent as an event stream."""
 
     def send(self, frame: Frame) -> None:
@@ -267,9 +275,9 @@ class EventSource(Ears):
 
 
 @settings(max_examples=15)
-@given(talks(), st.data())
+@given(session_logs(), st.data())
 def test_what_a_client_has_is_the_fold_is_what_is_stored(
-    tmp_path_factory: pytest.TempPathFactory, talk: Talk, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, talk: SessionLog, data: st.DataObject
 ) -> None:
     """Clients of both dialects and event streams that come and go at random and resume have the
     turns of the log."""
@@ -277,13 +285,13 @@ def test_what_a_client_has_is_the_fold_is_what_is_stored(
     size = data.draw(st.integers(1, 9))
 
     async def test() -> None:
-        async with server(tmp_path_factory.mktemp("data")) as services:
-            writing = asyncio.create_task(copy(services, talk.entries, size=size))
+        async with run_services_in(tmp_path_factory.mktemp("data")) as services:
+            writing = asyncio.create_task(read_copy(services, talk.entries, size=size))
             while await services.store.session(ANNA, "sess_1") is None:
                 await asyncio.sleep(0)
-            everybody: list[tuple[Any, Ears]] = [
-                ("raw", Ears()),
-                ("legacy", Ears()),
+            everybody: list[tuple[Any, RecordingClient]] = [
+                ("raw", RecordingClient()),
+                ("legacy", RecordingClient()),
                 ("raw", EventSource()),
             ]
             for cut in cuts:
@@ -297,13 +305,13 @@ def test_what_a_client_has_is_the_fold_is_what_is_stored(
             await writing
             for dialect, ears in everybody:
                 await services.feed.subscribe(ANNA, "sess_1", dialect, ears.mirror.seen, ears)
-            await write(services, ("notice.given", {"message": "the end"}))
+            await append_events(services, ("notice.given", {"message": "the end"}))
             final = await last(services)
-            expected = await folded(services)
-            assert expected == await stored(services)
+            expected = await fold_turns(services)
+            assert expected == await read_stored_turns(services)
             for _, ears in everybody:
                 await ears.until(lambda ears=ears: ears.mirror.seen >= final)
                 assert ears.numbers == sorted(set(ears.numbers))
-                assert seen(ears.mirror.branch()) == expected
+                assert summarize_turns(ears.mirror.branch()) == expected
 
     run(test())

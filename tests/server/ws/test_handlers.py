@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from open_token.model.log_events import NewEvent
-from sockets import Client, Sleeper, listening
-from watching import (
+from helpers.server.live_events import (
     ANNA,
     AT,
     BEN,
-    begin,
+    append_events,
+    create_key,
+    create_session,
     ended,
-    folded,
-    key,
+    fold_turns,
     opened,
+    read_stored_turns,
     run,
-    seen,
-    stored,
+    summarize_turns,
     word,
-    write,
 )
+from helpers.server.socket_server import Client, Sleeper, listening
+from open_token.model.log_events import NewEvent
 
 RAW = {"event_format": "raw", "after_sequence": 0}
 
@@ -34,8 +34,8 @@ def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 await client.subscribe(**RAW)
                 sent = {"session_id": "sess_1", "message": "one two", "client_message_id": "m1"}
                 ack = await client.io.call("chat:send", sent)
@@ -65,9 +65,9 @@ def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
                     == client.mirror.seen
                 )
                 assert (
-                    seen(client.mirror.branch())
-                    == await folded(server.services)
-                    == await stored(server.services)
+                    summarize_turns(client.mirror.branch())
+                    == await fold_turns(server.services)
+                    == await read_stored_turns(server.services)
                 )
                 assert all(
                     set(item) == {"type", "payload", "stream_sequence"} for item in client.items()
@@ -80,8 +80,8 @@ def test_an_exchange_as_newer_clients_hear_it(tmp_path: Path) -> None:
 def test_an_exchange_as_older_clients_hear_it(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 await client.subscribe()
                 await client.io.emit("chat:send", {"session_id": "sess_1", "message": "one two"})
                 end = await client.first("chat:end")
@@ -93,7 +93,7 @@ def test_an_exchange_as_older_clients_hear_it(tmp_path: Path) -> None:
                 assert {"type", "content", "text_delta", "turn", "block_index"} == patch[
                     "data"
                 ].keys()
-                assert seen(client.mirror.branch()) == await folded(server.services)
+                assert summarize_turns(client.mirror.branch()) == await fold_turns(server.services)
 
     run(test())
 
@@ -128,8 +128,8 @@ BESIDE: list[tuple[NewEvent, str, Any]] = [
 def test_everything_beside_the_turns(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            token = await key(server.services)
+            await create_session(server.services)
+            token = await create_key(server.services)
             async with Client(server.address, token) as old, Client(server.address, token) as new:
                 await old.io.call("session:subscribe", {"session_id": "sess_1"})
                 await new.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
@@ -137,7 +137,7 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
                     "memory.recalled",
                     {"turn_id": "turn_1", "refs": [{"id": 1, "content_preview": "p"}]},
                 )
-                await write(
+                await append_events(
                     server.services, opened(), refs, *[step for step, _, _ in BESIDE], ended()
                 )
                 await old.first("turn:end")
@@ -158,15 +158,15 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("session-subscribe")
-def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
+def test_only_who_resumes_is_reported_the_past(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            await write(
+            await create_session(server.services)
+            await append_events(
                 server.services, opened(), word("old"), ended(), ("run.started", {"run_id": "r"})
             )
-            await write(server.services, ("run.ended", {"run_id": "r"}))
-            token = await key(server.services)
+            await append_events(server.services, ("run.ended", {"run_id": "r"}))
+            token = await create_key(server.services)
             async with (
                 Client(server.address, token) as fresh,
                 Client(server.address, token) as back,
@@ -175,7 +175,7 @@ def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
                 await back.io.call(
                     "session:subscribe", {"session_id": "sess_1", **RAW, "resume": True}
                 )
-                await write(server.services, ("notice.given", {"message": "now"}))
+                await append_events(server.services, ("notice.given", {"message": "now"}))
                 for client in (fresh, back):
                     await client.until(lambda client=client: client.mirror.seen == 7)
                 assert fresh.numbers == [7]
@@ -190,15 +190,15 @@ def test_only_who_resumes_is_told_the_past(tmp_path: Path) -> None:
 def test_one_subscription_for_a_session_and_none_after_unsubscribing(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 await client.subscribe()
                 await client.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
-                await write(server.services, opened())
+                await append_events(server.services, opened())
                 await client.first("turn:events")
                 assert client.names() == ["turn:events"]
                 await client.io.call("session:unsubscribe", {"session_id": "sess_1"})
-                await write(server.services, ended())
+                await append_events(server.services, ended())
                 ack = await client.io.call("chat:stop", {"session_id": "sess_1"})
                 assert ack == {"status": "ok", "stopped": False}
                 assert client.names() == ["turn:events"]
@@ -211,7 +211,7 @@ def test_stop_and_compact_are_acknowledged(tmp_path: Path) -> None:
     async def test() -> None:
         async with (
             listening(tmp_path) as server,
-            Client(server.address, await key(server.services)) as client,
+            Client(server.address, await create_key(server.services)) as client,
         ):
             assert await client.io.call("chat:stop", {"session_id": "s"}) == {
                 "status": "ok",
@@ -240,7 +240,7 @@ def test_other_words_of_newer_clients_do_no_harm(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
             client = Client(server.address, "")
-            token = await key(server.services)
+            token = await create_key(server.services)
             auth = {"token": token, "sdk": "some-kit", "sdk_version": "0.1.0"}
             await client.io.connect(server.address, auth=auth)
             assert client.io.connected
@@ -255,13 +255,15 @@ def test_other_words_of_newer_clients_do_no_harm(tmp_path: Path) -> None:
 def test_keys_that_only_read_watch_and_do_not_send(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services, scope="read")) as client:
+            await create_session(server.services)
+            async with Client(
+                server.address, await create_key(server.services, scope="read")
+            ) as client:
                 await client.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
                 for name in ("chat:send", "chat:stop", "chat:compact"):
                     ack = await client.io.call(name, {"session_id": "sess_1", "message": "hi"})
                     assert (ack["status"], ack["code"]) == ("error", "read_only")
-                await write(server.services, opened())
+                await append_events(server.services, opened())
                 await client.first("turn:events")
 
     run(test())
@@ -270,8 +272,8 @@ def test_keys_that_only_read_watch_and_do_not_send(tmp_path: Path) -> None:
 def test_a_session_of_another_is_not_there(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services, BEN)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services, BEN)) as client:
                 await client.subscribe(**RAW)
                 error = await client.first("system:error")
                 assert error == {
@@ -308,11 +310,11 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.spec("socket-errors")
-def test_whatever_is_wrong_is_told_and_the_socket_lives(tmp_path: Path) -> None:
+def test_whatever_is_wrong_is_reported_and_the_socket_lives(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 for name, payload, code in WRONG:
                     ack = await client.io.call(name, payload)
                     assert (ack["status"], ack["code"]) == ("error", code), (name, payload)
@@ -370,8 +372,8 @@ PACKETS += [
 def test_packets_that_are_none(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 for packet in PACKETS:
                     await client.io.eio.ws.send_str(packet) if packet else None
                 await client.io.eio.ws.send_bytes(b"\x00\xff")
@@ -391,8 +393,8 @@ def test_packets_that_are_none(tmp_path: Path) -> None:
 def test_events_that_are_too_long_or_too_many(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, event_bytes=2000, events_per_minute=3) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services)) as client:
+            await create_session(server.services)
+            async with Client(server.address, await create_key(server.services)) as client:
                 await client.io.emit("chat:send", {"session_id": "sess_1", "message": "x" * 3000})
                 assert (await client.first("system:error"))["code"] == "too_large"
                 acks = [
@@ -402,7 +404,7 @@ def test_events_that_are_too_long_or_too_many(tmp_path: Path) -> None:
                 for _ in range(4):
                     await client.io.emit("chat:stop", {"session_id": "sess_1"})
                 await client.first("disconnect")
-            async with Client(server.address, await key(server.services)) as again:
+            async with Client(server.address, await create_key(server.services)) as again:
                 await again.io.emit("chat:stop", {"session_id": "sess_1"})
                 await again.first("disconnect")
 
@@ -412,7 +414,7 @@ def test_events_that_are_too_long_or_too_many(tmp_path: Path) -> None:
 def test_so_many_connections_of_one_user(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, connections_per_user=1) as server:
-            token = await key(server.services)
+            token = await create_key(server.services)
             async with Client(server.address, token):
                 refusal = await Client(server.address, token).refusal()
                 assert refusal["data"] == {"code": "too_many_connections"}
@@ -427,8 +429,8 @@ def test_so_many_connections_of_one_user(tmp_path: Path) -> None:
 def test_a_revoked_key_ends_its_sockets(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            token, other = await key(server.services), await key(server.services)
+            await create_session(server.services)
+            token, other = await create_key(server.services), await create_key(server.services)
             async with (
                 Client(server.address, token) as client,
                 Client(server.address, other) as stays,
@@ -440,7 +442,7 @@ def test_a_revoked_key_ends_its_sockets(tmp_path: Path) -> None:
                 server.services.connections.recheck()
                 await client.first("disconnect")
                 assert (await client.first("system:error"))["code"] == "unauthorized"
-                await write(server.services, opened())
+                await append_events(server.services, opened())
                 await stays.first("turn:events")
 
     run(test())
@@ -451,13 +453,15 @@ def test_a_revoked_key_ends_its_sockets(tmp_path: Path) -> None:
 def test_both_ways_to_connect(tmp_path: Path, transport: str) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services), [transport]) as client:
+            await create_session(server.services)
+            async with Client(
+                server.address, await create_key(server.services), [transport]
+            ) as client:
                 assert client.io.transport() == transport
                 await client.subscribe(**RAW)
                 await client.io.emit("chat:send", {"session_id": "sess_1", "message": "a b c"})
                 await client.first("chat:end")
-                assert seen(client.mirror.branch()) == await folded(server.services)
+                assert summarize_turns(client.mirror.branch()) == await fold_turns(server.services)
 
     run(test())
 
@@ -466,8 +470,8 @@ def test_both_ways_to_connect(tmp_path: Path, transport: str) -> None:
 def test_who_takes_nothing_is_cut_off_and_others_get_everything(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, pending_packets=50, pending_bytes=200_000) as server:
-            await begin(server.services)
-            token = await key(server.services)
+            await create_session(server.services)
+            token = await create_key(server.services)
             async with Client(server.address, token) as client:
                 await client.io.call("session:subscribe", {"session_id": "sess_1", **RAW})
                 slow = await Sleeper.wake(server.address, token)
@@ -475,16 +479,18 @@ def test_who_takes_nothing_is_cut_off_and_others_get_everything(tmp_path: Path) 
                 (channel,) = server.services.feed._channels.values()
                 while channel.users < 2:
                     await asyncio.sleep(0.01)
-                await write(server.services, opened())
+                await append_events(server.services, opened())
                 for number in range(400):
                     if server.services.connections.count() == 1:
                         break
-                    await write(server.services, ("notice.given", {"message": "x" * 100_000}))
+                    await append_events(
+                        server.services, ("notice.given", {"message": "x" * 100_000})
+                    )
                     final = 3 + number
                     await client.until(lambda final=final: client.mirror.seen >= final)
                 assert server.services.connections.count() == 1
                 await slow.close()
-                await write(server.services, ended())
+                await append_events(server.services, ended())
                 await client.until(lambda: client.items()[-1]["type"] == "turn:end")
                 assert client.numbers == sorted(set(client.numbers))
 

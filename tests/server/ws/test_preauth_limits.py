@@ -9,9 +9,9 @@ import aiohttp
 import httpx2
 import pytest
 
+from helpers.server.live_events import create_key, create_session, run
+from helpers.server.socket_server import Client, listening
 from open_token.server.ws import preauth_limits
-from sockets import Client, listening
-from watching import begin, key, run
 
 POLLS = "/socket.io/?EIO=4&transport=polling"
 LONG = b"4" + b"x" * (100 << 10)
@@ -53,7 +53,7 @@ def test_so_many_strangers_at_once_and_who_is_known_is_none(
             listening(tmp_path) as server,
             httpx2.AsyncClient(base_url=server.address) as client,
         ):
-            token = await key(server.services)
+            token = await create_key(server.services)
             async with (
                 Client(server.address, token),
                 Client(server.address, token),
@@ -75,10 +75,10 @@ def test_a_stranger_sends_short_bodies_and_who_is_known_long_ones(tmp_path: Path
             listening(tmp_path) as server,
             httpx2.AsyncClient(base_url=server.address, timeout=60) as client,
         ):
-            await begin(server.services)
+            await create_session(server.services)
             sid = await handshake(client)
             assert (await client.post(f"{POLLS}&sid={sid}", content=LONG)).status_code == 413
-            hello = "40" + json.dumps({"token": await key(server.services)})
+            hello = "40" + json.dumps({"token": await create_key(server.services)})
             assert (
                 await client.post(f"{POLLS}&sid={sid}", content=hello.encode())
             ).status_code == 200
@@ -162,8 +162,10 @@ def test_a_stranger_on_a_websocket_is_cut_off_by_a_long_message(tmp_path: Path) 
 def test_who_is_known_sends_long_messages(tmp_path: Path, transports: list[str]) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            await begin(server.services)
-            async with Client(server.address, await key(server.services), transports) as client:
+            await create_session(server.services)
+            async with Client(
+                server.address, await create_key(server.services), transports
+            ) as client:
                 message = {"session_id": "sess_1", "message": "x" * (900 << 10)}
                 assert (await client.io.call("chat:send", message, timeout=60))["status"] == "ok"
                 assert client.io.transport() == "websocket"

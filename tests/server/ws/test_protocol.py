@@ -5,6 +5,20 @@ from typing import Any
 
 import pytest
 
+from helpers.server.live_events import (
+    ANNA,
+    RecordingClient,
+    append_events,
+    create_session,
+    ended,
+    fold_turns,
+    opened,
+    read_stored_turns,
+    run,
+    run_services_in,
+    summarize_turns,
+    word,
+)
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import (
     ContentBlock,
@@ -16,20 +30,6 @@ from open_token.model.session_types import (
 )
 from open_token.model.session_types import ToolCallProjection as Call
 from open_token.session import SessionState, actions, branches
-from watching import (
-    ANNA,
-    Ears,
-    begin,
-    ended,
-    folded,
-    opened,
-    run,
-    seen,
-    server,
-    stored,
-    word,
-    write,
-)
 
 RUN: NewEvent = ("run.started", {"run_id": "run_1"})
 
@@ -55,7 +55,7 @@ def said(text: str = "hello", turn: str = "turn_0") -> list[NewEvent]:
 class Heard:
     """What both kinds of clients heard of some steps."""
 
-    def __init__(self, old: Ears, new: Ears) -> None:
+    def __init__(self, old: RecordingClient, new: RecordingClient) -> None:
         self.old, self.new = old, new
         self.events = [(frame.name, frame.payload) for frame in old.frames]
         self.items = [(item["type"], item["payload"]) for item in new.items()]
@@ -76,19 +76,21 @@ def heard(folder: Path, *parts: Any) -> Heard:
     found: list[Heard] = []
 
     async def test() -> None:
-        async with server(folder) as services:
-            await begin(services)
-            old, new = Ears(), Ears()
+        async with run_services_in(folder) as services:
+            await create_session(services)
+            old, new = RecordingClient(), RecordingClient()
             await services.feed.subscribe(ANNA, "sess_1", "legacy", None, old)
             await services.feed.subscribe(ANNA, "sess_1", "raw", None, new)
             for part in parts:
                 make = part if callable(part) else lambda state, part=part: part
                 await services.journal.write(ANNA, "sess_1", make)
-            await write(services, ("notice.given", {"message": "the end"}))
+            await append_events(services, ("notice.given", {"message": "the end"}))
             for ears in (old, new):
                 await ears.until(lambda ears=ears: "the end" in str(ears.frames[-1:]))
                 assert (
-                    seen(ears.mirror.branch()) == await folded(services) == await stored(services)
+                    summarize_turns(ears.mirror.branch())
+                    == await fold_turns(services)
+                    == await read_stored_turns(services)
                 )
             found.append(Heard(old, new))
 

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 import socketio
 
+from helpers.server.live_events import create_key, run
+from helpers.server.socket_server import Sleeper, listening
 from open_token.server.ws.sockets import MsgspecJson, SendQueue, SocketServer, encode_packet
-from sockets import Sleeper, listening
-from watching import key, run
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_who_does_not_say_who_they_are_is_cut_off(
                 while await stranger.reader.read(1000):
                     pass
             server.live.server.auth_timeout = 2.0
-            known = await Sleeper.wake(server.address, await key(server.services))
+            known = await Sleeper.wake(server.address, await create_key(server.services))
             while not server.services.connections.count():
                 await asyncio.sleep(0.01)
             await asyncio.sleep(2.1)

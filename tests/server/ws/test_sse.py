@@ -12,27 +12,27 @@ from typing import Any
 import httpx2
 import pytest
 
-from client_mirror import Mirror
+from helpers.server.live_events import (
+    ANNA,
+    AT,
+    BEN,
+    append_events,
+    create_key,
+    create_session,
+    ended,
+    fold_turns,
+    opened,
+    run,
+    run_services_in,
+    summarize_turns,
+    word,
+)
+from helpers.server.reference_client import ReferenceClient
+from helpers.server.socket_server import listening
 from open_token.model.log_events import Json
 from open_token.server.http.app import build_app
 from open_token.server.ws import sse
 from open_token.server.ws.frames import Frame
-from sockets import listening
-from watching import (
-    ANNA,
-    AT,
-    BEN,
-    begin,
-    ended,
-    folded,
-    key,
-    opened,
-    run,
-    seen,
-    server,
-    word,
-    write,
-)
 
 
 class Reader:
@@ -41,7 +41,7 @@ class Reader:
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
         self.last_id = ""
-        self.mirror = Mirror()
+        self.mirror = ReferenceClient()
         self.comments = 0
 
     async def item(self) -> Json | None:
@@ -88,15 +88,21 @@ async def reading(
 def test_the_whole_log_then_what_comes(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there:
-            await begin(there.services)
-            await write(there.services, opened(), *[word(f"{number} ") for number in range(150)])
-            async with reading(there.address, await key(there.services, scope="read")) as reader:
+            await create_session(there.services)
+            await append_events(
+                there.services, opened(), *[word(f"{number} ") for number in range(150)]
+            )
+            async with reading(
+                there.address, await create_key(there.services, scope="read")
+            ) as reader:
                 await reader.until(152)
-                await write(there.services, word("live"), ended(), ("run.started", {"run_id": "r"}))
-                await write(there.services, ("run.ended", {"run_id": "r"}))
+                await append_events(
+                    there.services, word("live"), ended(), ("run.started", {"run_id": "r"})
+                )
+                await append_events(there.services, ("run.ended", {"run_id": "r"}))
                 assert await reader.until(156) == [153, 154, 155, 156]
                 assert reader.mirror.ended
-                assert seen(reader.mirror.branch()) == await folded(there.services)
+                assert summarize_turns(reader.mirror.branch()) == await fold_turns(there.services)
 
     run(test())
 
@@ -105,9 +111,11 @@ def test_the_whole_log_then_what_comes(tmp_path: Path) -> None:
 def test_who_comes_back_goes_on(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there:
-            await begin(there.services)
-            await write(there.services, opened(), *[word(f"{number} ") for number in range(10)])
-            token = await key(there.services)
+            await create_session(there.services)
+            await append_events(
+                there.services, opened(), *[word(f"{number} ") for number in range(10)]
+            )
+            token = await create_key(there.services)
             async with reading(there.address, token, "?after=5") as reader:
                 assert await reader.until(12) == list(range(6, 13))
             async with reading(
@@ -121,11 +129,11 @@ def test_who_comes_back_goes_on(tmp_path: Path) -> None:
     run(test())
 
 
-def test_it_ends_when_the_key_ends_and_when_the_server_stops(tmp_path: Path) -> None:
+def test_stream_ends_with_the_key_and_with_the_server(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as there, contextlib.AsyncExitStack() as stack:
-            await begin(there.services)
-            tokens = [await key(there.services) for _ in range(2)]
+            await create_session(there.services)
+            tokens = [await create_key(there.services) for _ in range(2)]
             revoked, stopped = [
                 await stack.enter_async_context(reading(there.address, token)) for token in tokens
             ]
@@ -147,12 +155,12 @@ def test_a_quiet_stream_is_kept_alive(tmp_path: Path, monkeypatch: pytest.Monkey
 
     async def test() -> None:
         async with listening(tmp_path) as there:
-            await begin(there.services)
-            async with reading(there.address, await key(there.services)) as reader:
+            await create_session(there.services)
+            async with reading(there.address, await create_key(there.services)) as reader:
                 waiting = asyncio.create_task(reader.until(2))
                 while reader.comments < 3:
                     await asyncio.sleep(0.01)
-                await write(there.services, opened())
+                await append_events(there.services, opened())
                 assert await waiting == [1, 2]
 
     run(test())
@@ -173,10 +181,10 @@ def test_a_quiet_stream_is_kept_alive(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_what_is_refused(tmp_path: Path, path: str, headers: dict[str, str], status: int) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
-            await begin(services)
+        async with run_services_in(tmp_path) as services:
+            await create_session(services)
             name, mark, query = path.partition("?")
-            given = {"Authorization": f"Bearer {await key(services)}", **headers}
+            given = {"Authorization": f"Bearer {await create_key(services)}", **headers}
             transport = httpx2.ASGITransport(app=build_app(services))
             async with httpx2.AsyncClient(transport=transport, base_url="http://server") as client:
                 sent = {key: value.encode() for key, value in given.items() if value}
@@ -191,9 +199,9 @@ def test_what_is_refused(tmp_path: Path, path: str, headers: dict[str, str], sta
 def test_another_s_session_is_not_there_and_connections_are_counted(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, connections_per_user=1) as there:
-            await begin(there.services)
+            await create_session(there.services)
             url = f"{there.address}/api/sessions/sess_1/events"
-            token, other = await key(there.services), await key(there.services, BEN)
+            token, other = await create_key(there.services), await create_key(there.services, BEN)
             async with httpx2.AsyncClient() as client, reading(there.address, token) as reader:
                 await reader.until(1)
                 for given, status in ((other, 404), (token, 429)):
@@ -203,9 +211,9 @@ def test_another_s_session_is_not_there_and_connections_are_counted(tmp_path: Pa
     run(test())
 
 
-def test_it_is_in_the_description(tmp_path: Path) -> None:
+def test_stream_is_in_the_openapi_document(tmp_path: Path) -> None:
     async def test() -> None:
-        async with server(tmp_path) as services:
+        async with run_services_in(tmp_path) as services:
             route = build_app(services).openapi()["paths"]["/api/sessions/{session_id}/events"][
                 "get"
             ]
@@ -296,13 +304,13 @@ async def gone(there: Any) -> None:
 def test_who_takes_nothing_is_cut_off(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path, pending_bytes=100_000) as there, asyncio.timeout(60):
-            await begin(there.services)
-            await write(there.services, opened())
-            async with stuck(there.address, await key(there.services)) as client:
+            await create_session(there.services)
+            await append_events(there.services, opened())
+            async with stuck(there.address, await create_key(there.services)) as client:
                 while not there.services.connections.count():
                     await asyncio.sleep(0)
                 while there.services.connections.count():
-                    await write(there.services, word("x" * 100_000))
+                    await append_events(there.services, word("x" * 100_000))
                 await gone(there)
                 assert not is_open(client)
 
@@ -317,11 +325,11 @@ def test_who_takes_nothing_of_the_past_is_cut_off_too(
 
     async def test() -> None:
         async with listening(tmp_path, pending_bytes=100_000) as there, asyncio.timeout(60):
-            await begin(there.services)
-            await write(there.services, opened())
+            await create_session(there.services)
+            await append_events(there.services, opened())
             for _ in range(100):
-                await write(there.services, word("x" * 100_000))
-            async with stuck(there.address, await key(there.services)):
+                await append_events(there.services, word("x" * 100_000))
+            async with stuck(there.address, await create_key(there.services)):
                 while not there.services.connections.count():
                     await asyncio.sleep(0)
                 await gone(there)

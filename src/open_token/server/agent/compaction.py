@@ -71,6 +71,8 @@ async def compact(context: RunContext, loop: LoopRef, trigger: str) -> str:
     }
     if loop.parent_call:
         turn["parent_fork_tool_call_id"] = loop.parent_call
+    # The turn is opened before the model is asked: clients see that something happens, and a crash
+    # leaves an open turn, which is recovered like any other.
     await context.write([("turn.opened", {"turn": turn})])
     started_at = context.services.clock.now()
     try:
@@ -95,6 +97,7 @@ async def compact(context: RunContext, loop: LoopRef, trigger: str) -> str:
     }
     duration = elapsed_ms(started_at, context.services.clock.now())
     ended = {"turn_id": turn_id, "duration_ms": duration}
+    # One write: a turn that has ended always has its summary.
     await context.write([("compacted", compacted), ("turn.ended", ended)])
     return turn_id
 
@@ -144,11 +147,15 @@ def _to_transcript_line(message: Message) -> str:
 
 
 def _to_text(content: Any) -> str:
-    return content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    if isinstance(content, str):
+        return content
+    return msgspec.json.encode(content).decode()
 
 
 def _cut_part(text: str) -> str:
-    return text if len(text) <= _MAX_PART_LENGTH else f"{text[:_MAX_PART_LENGTH]} [...]"
+    if len(text) <= _MAX_PART_LENGTH:
+        return text
+    return f"{text[:_MAX_PART_LENGTH]} [...]"
 
 
 def _fit_lines(lines: list[str], length: int) -> str:

@@ -98,7 +98,9 @@ def _convert_turn(turn: TurnProjection, model: str | None) -> list[Message]:
         return []
     if turn.role == "user":
         user_parts = _convert_user_turn(turn)
-        return [Message("user", user_parts)] if user_parts else []
+        if user_parts:
+            return [Message("user", user_parts)]
+        return []
     parts: list[Part] = []
     for block in turn.blocks:
         part = _convert_block(block, turn, model)
@@ -129,7 +131,9 @@ def _convert_block(block: ContentBlock, turn: TurnProjection, model: str | None)
 def _get_signature(item: ContentBlock | ToolCallProjection) -> str | None:
     """Return the signature of a provider; only the model that made it may see it again."""
     signature = item.more.get("signature") if isinstance(item.more, dict) else None
-    return signature if isinstance(signature, str) else None
+    if isinstance(signature, str):
+        return signature
+    return None
 
 
 def _build_result(call: ToolCallProjection) -> Result:
@@ -165,12 +169,16 @@ def _convert_item(item: Json) -> Part | None:
     item_type = item.get("type")
     if item_type == "text":
         text = item.get("text")
-        return Text(text) if isinstance(text, str) and text else None
+        if isinstance(text, str) and text:
+            return Text(text)
+        return None
     if item_type == "image_url":
         url = item.get("image_url")
         if isinstance(url, dict):
             url = url.get("url")
-        return Media(_guess_media_type(url), url=url) if isinstance(url, str) else None
+        if isinstance(url, str):
+            return Media(_guess_media_type(url), url=url)
+        return None
     if item_type == "file":
         return _convert_file(item.get("file", item))
     return None

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
-from open_token.model.log_events import Json, NewEvent
+from open_token.model.log_events import Json, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
 from open_token.server.agent import context_usage, history, prompt, tool_results
 from open_token.server.agent.model_interface import (
@@ -22,7 +22,6 @@ from open_token.server.agent.model_interface import (
     UsagePiece,
 )
 from open_token.server.agent.run_context import LoopRef, RunContext
-from open_token.server.agent.stream_writer import StreamWriter
 from open_token.server.agent.tool_calls import elapsed_ms
 from open_token.server.agent.tools import ask_user_question, subagent
 from open_token.session import SessionState, Turn, actions
@@ -30,6 +29,11 @@ from open_token.session import SessionState, Turn, actions
 RETRY_DELAYS = (0.5, 2.0, 8.0)
 """Seconds before a call is retried after a transient error; a provider may ask for more."""
 _MAX_DELAY = 60.0
+_FLUSH_SECONDS = 0.04
+_FLUSH_SIZE = 1024
+"""Streamed text is written after this time or at this size, and before any other event."""
+
+WriteEvents = Callable[[list[NewEvent]], Awaitable[object]]
 
 
 def list_tool_specs(context: RunContext, loop: LoopRef, mode: str) -> list[ToolSpec]:
@@ -373,3 +377,71 @@ def _find_ready_plan(state: SessionState) -> str | None:
                 return str(content.get("plan", ""))
             return None
     return None
+
+
+class StreamWriter:
+    """Collects the deltas of one turn and writes them in batches, in order."""
+
+    def __init__(self, write: WriteEvents) -> None:
+        self._write = write
+        self._events: list[NewEvent] = []
+        self._size = 0
+        self._lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+
+    async def add_delta(self, kind: str, data: Json, size: int) -> None:
+        """Add a delta; raise the error of an earlier write in the background."""
+        if self._error:
+            raise self._error
+        self._events.append((kind, data))
+        self._size += size
+        if self._size >= _FLUSH_SIZE:
+            await self.flush()
+        elif self._timer is None and self._task is None:
+            self._start_timer()
+
+    async def flush(self, *more: NewEvent) -> None:
+        """Write pending deltas, and further events after them."""
+        self._cancel_timer()
+        async with self._lock:
+            events = self.take()
+            events += more
+            if events:
+                await self._write(events)
+
+    def take(self) -> list[NewEvent]:
+        """Return and forget what is not written yet."""
+        events = merge_deltas(self._events)
+        self._events = []
+        self._size = 0
+        return events
+
+    async def close(self) -> None:
+        """Stop writing in the background."""
+        self._cancel_timer()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _start_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._start_flush)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start_flush(self) -> None:
+        self._timer = None
+        self._task = asyncio.ensure_future(self._flush_in_background())
+
+    async def _flush_in_background(self) -> None:
+        try:
+            await self.flush()
+        except Exception as error:
+            self._error = error  # raised by the next add_delta
+        finally:
+            self._task = None
+            if self._events and self._timer is None:
+                self._start_timer()

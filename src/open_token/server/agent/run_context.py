@@ -92,7 +92,9 @@ class RunContext:
         def build_events(state: SessionState) -> Iterable[NewEvent]:
             if state.run is None or state.run.run_id != self.run.id:
                 raise FencedError
-            return events(state) if callable(events) else events
+            if callable(events):
+                return events(state)
+            return events
 
         return await self.services.journal.write(
             self.owner, self.session_id, build_events, fence=self.fence, **more

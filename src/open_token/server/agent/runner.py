@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from open_token.errors import StoreError
+from open_token.jsontools.objects import omit_keys
 from open_token.model.log_events import Json, NewEvent
 from open_token.server.agent import compaction, history, loop, output_schema, prompt, tool_calls
 from open_token.server.agent.model_interface import ModelError
@@ -153,6 +154,8 @@ class AgentRun:
         model = await asyncio.to_thread(models.open, request.model or models.default)
         state = await services.journal.state(run.owner, run.session_id)
         tools = await list_run_tools(services, run.owner, state, is_headless=request.headless)
+        # The environment may hold secrets, and is therefore a setting, not an entry of the log.
+        # What came with the message has precedence.
         stored_env = await services.store.setting(f"env/{run.session_id}")
         env = msgspec.json.decode(stored_env) if stored_env else {}
         env |= request.runtime_env
@@ -234,7 +237,9 @@ class AgentRun:
 
     def _get_leftover(self) -> list[NewEvent]:
         """Return what was streamed and not written."""
-        return list(self._context.leftover) if self._context is not None else []
+        if self._context is not None:
+            return list(self._context.leftover)
+        return []
 
     def _get_duration(self) -> int:
         return tool_calls.elapsed_ms(self._run.created_at, self._services.clock.now())
@@ -277,7 +282,7 @@ async def list_run_tools(
     if not is_headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()
     names = disabled if isinstance(disabled, list) else [disabled]
-    return {name: tool for name, tool in tools.items() if name not in names}
+    return omit_keys(tools, *names)
 
 
 def recover_run(context: RunContext, state: SessionState) -> Iterator[NewEvent]:

@@ -52,7 +52,10 @@ def _estimate_part(part: Part) -> int:
     if isinstance(part, Call):
         return estimate_text(part.name) + estimate_text(part.arguments)
     if isinstance(part, Result):
-        text = part.content if isinstance(part.content, str) else _to_json(part.content)
+        if isinstance(part.content, str):
+            text = part.content
+        else:
+            text = _to_json(part.content)
         return estimate_text(text) + len(part.media) * _TOKENS_PER_MEDIA
     assert isinstance(part, Media)
     return _TOKENS_PER_MEDIA

@@ -112,6 +112,7 @@ async def write_result(
     result = outcome.result
     blobs = []
     encoded = msgspec.json.encode(result)
+    # An entry of the log becomes one frame for clients, whose size is limited.
     if len(encoded) > context.services.config.limits.frame_bytes:
         if isinstance(result, str):
             data = result.encode()

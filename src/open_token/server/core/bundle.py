@@ -58,6 +58,7 @@ def write_bundle(source: Source, files: Path, out: BinaryIO, context: Context) -
             with archive.open(_build_member(name), "w", force_zip64=True) as member:
                 export(source, member, replace(context, options=options), "session_server")  # type: ignore[arg-type]
         for path in _list_files(files):
+            # Names on disk may be any bytes; names in a zip are UTF-8.
             relative = os.fsencode(path.relative_to(files).as_posix())
             _add_file(archive, path, relative.decode("utf-8", "replace"))
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from open_token.errors import StoreError
+from open_token.jsontools.objects import omit_keys
 from open_token.model.log_events import Json, LogError, NewEvent
 from open_token.model.session_types import TurnProjection, to_builtins
 from open_token.server.agent.models import build_registry
@@ -191,8 +192,10 @@ class Chat:
         if request.askuser_answer is not None:
             return await self._answer(owner, request, payload)
         message_id = self._services.clock.name("msg")
-        message = {name: value for name, value in payload.items() if name != "runtime_env"}
+        message = omit_keys(payload, "runtime_env")
 
+        # Called with the latest state for every attempt to write: the run may end, or another node
+        # may accept the same message, between the first look and the write.
         def queue_message(state: SessionState) -> list[NewEvent]:
             _raise_if_duplicate(state, request)
             if state.run is None:
@@ -254,8 +257,8 @@ class Chat:
     async def _begin_now(self, owner: str, request: ChatRequest, payload: Json) -> Json:
         """Start the exchange at once: the run that the message was to wait for has ended."""
         state = await self._state(owner, request.session_id)
-        default = build_registry(self._services.config, self._services.env).default
-        order = build_order(request, state, default=default)
+        registry = build_registry(self._services.config, self._services.env)
+        order = build_order(request, state, default=registry.default)
         return await self._begin(owner, request, order, payload)
 
     async def _reply_to_duplicate(

@@ -87,7 +87,9 @@ def _describe_fault(fault: str) -> str:
     what, _, path = fault.partition(" - at ")
     if "Invalid enum value" in what:
         what = "not one of the allowed values"
-    return f"{what} at {path.strip('`')}" if path else what
+    if path:
+        return f"{what} at {path.strip('`')}"
+    return what
 
 
 def _validate(request: ChatRequest) -> None:
@@ -134,7 +136,9 @@ def _validate_parts(parts: list[Json], has_answer: bool) -> None:
 def _find_part_fault(part: Json) -> str | None:
     kind = part.get("type")
     if kind == "text":
-        return None if isinstance(part.get("text"), str) else "text must be a string"
+        if isinstance(part.get("text"), str):
+            return None
+        return "text must be a string"
     if kind == "image_url":
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
@@ -143,7 +147,9 @@ def _find_part_fault(part: Json) -> str | None:
         return "image_url.url must be an http(s) URL or a data: URL of an image"
     if kind == "file":
         file = part.get("file", part)
-        return None if isinstance(file, dict | str) else "file must be an object or a path"
+        if isinstance(file, dict | str):
+            return None
+        return "file must be an object or a path"
     return "type must be text, image_url or file"
 
 

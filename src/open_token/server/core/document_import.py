@@ -1,6 +1,5 @@
 """Import of documents: an upload is parsed by a reader and written to a new session."""
 
-import asyncio
 import hashlib
 import logging
 import re
@@ -27,6 +26,7 @@ from open_token.registry import (
 )
 from open_token.server.config import Limits
 from open_token.server.core import bundle
+from open_token.server.core.jobs import Checkpoint
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request
 from open_token.session import SessionState
@@ -61,8 +61,12 @@ class ParsedUpload:
     @property
     def models(self) -> list[str]:
         """The models of the participants, without duplicates."""
-        names = [cast(Json, person).get("model") for person in self.record.participants]
-        return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+        names: dict[str, None] = {}
+        for participant in self.record.participants:
+            name = cast(Json, participant).get("model")
+            if isinstance(name, str):
+                names[name] = None
+        return list(names)
 
     def events(self) -> Iterator[Json]:
         """Yield the events with their positions."""
@@ -90,17 +94,26 @@ class ParsedUpload:
 def sanitize_filename(name: str | None) -> str:
     """Return the last component of a client's file name, reduced to safe characters."""
     last = re.split(r"[/\\]", name or "")[-1]
-    return re.sub(r"[^\w.-]+", "-", last, flags=re.ASCII)[-100:].lstrip(".-") or "upload"
+    safe = re.sub(r"[^\w.-]+", "-", last, flags=re.ASCII)
+    # The end is kept, for the extension. A leading dot would hide the file, a hyphen make it look
+    # like an option to whoever passes it to a command.
+    safe = safe[-100:].lstrip(".-")
+    return safe or "upload"
 
 
 def parse_upload(
-    path: Path, limits: Limits, now: str, conversation: str | None, reader: str | None = None
+    path: Path,
+    limits: Limits,
+    now: str,
+    conversation: str | None,
+    reader: str | None,
+    check: Checkpoint,
 ) -> ParsedUpload:
     """Parse a file with the named reader, or the one that recognizes it.
 
     Every failure becomes an ApiError with a message for the sender."""
     try:
-        return _parse_file(path, limits, now, conversation, reader)
+        return _parse_file(path, limits, now, conversation, reader, check)
     except MultipleConversationsError as problem:
         ids = ", ".join(str(item.id)[:100] for item in problem.found[:_MAX_LISTED_IDS])
         omitted = len(problem.found) - _MAX_LISTED_IDS
@@ -123,30 +136,40 @@ def parse_upload(
 
 
 def _parse_file(
-    path: Path, limits: Limits, now: str, conversation: str | None, wanted: str | None
+    path: Path,
+    limits: Limits,
+    now: str,
+    conversation: str | None,
+    wanted: str | None,
+    check: Checkpoint,
 ) -> ParsedUpload:
     opened = bundle.open_bundle(path, limits)
     source = Source(path.name, path=opened.document if opened else path)
-    reader = load_reader(wanted).definition.name if wanted else detect_format(source)
+    if wanted:
+        reader = load_reader(wanted).definition.name
+    else:
+        reader = detect_format(source)
     if conversation:
         select_conversation(source, reader, conversation)
     require_one_conversation(source, reader)
-    context = Context(ExportOptions.of({"branches": "all", "redact": "none"}), now=now)
+    options = ExportOptions.of({"branches": "all", "redact": "none"})
+    context = Context(options, now=now, checkpoint=check)
     parsed = ParsedUpload(reader, read_record(source, context, reader))
     if opened:
         parsed.files = opened.files
         parsed.warnings = opened.warnings
-    _scan_events(parsed)
+    _scan_events(parsed, check)
     return parsed
 
 
-def _scan_events(parsed: ParsedUpload) -> None:
+def _scan_events(parsed: ParsedUpload, check: Checkpoint) -> None:
     """Count the events, and verify the events hash if the document has one."""
     expected = cast(Json, parsed.record.integrity or {}).get("events_hash")
     has_hash = isinstance(expected, str)
     running = EventsHash() if has_hash else None
     coerced_ids = {item.get("id") for item in parsed.record.coercions}
     for event in parsed.events():
+        check()
         parsed.count += 1
         if event["id"] in coerced_ids:
             parsed.coerced_seqs[event["id"]] = event["seq"]
@@ -209,10 +232,16 @@ class DocumentWriter:
         }
         entries = self._build_entries(session)
         is_new = True
+        # Batch by batch, so that memory stays bounded. The session is marked as completed last: a
+        # crash in between leaves one that shows it is not.
         while True:
-            batch = await asyncio.to_thread(self._next_batch, entries)
+            batch = await self._services.jobs.run(
+                self._owner, lambda check: self._next_batch(entries, check)
+            )
             if not batch.steps:
                 break
+            # Blobs come before the entries that refer to them. Those of an entry that is never
+            # written are swept later.
             for blob in batch.blobs:
                 await self._services.store.put_blob(blob.data, blob.media_type)
             hashes = [blob.sha256 for blob in batch.blobs]
@@ -233,10 +262,11 @@ class DocumentWriter:
         state.add("session.created", {"session": session}, now)
         return import_document(state, self._events(), now, **self._parsed.envelope())
 
-    def _next_batch(self, entries: Iterator[LogEntry]) -> Batch:
+    def _next_batch(self, entries: Iterator[LogEntry], check: Checkpoint) -> Batch:
         batch = Batch()
         self._batch = batch
         for entry in entries:
+            check()
             batch.steps.append((entry.kind, entry.data))
             if batch.is_full:
                 break
@@ -263,10 +293,17 @@ class DocumentWriter:
             return event
         if len(data) <= self._max_result_bytes:
             return event
-        return {**event, "content": {"mime": mime, "data": self._add_blob(data, mime)}}
+        reference = self._add_blob(data, mime)
+        return {**event, "content": {"mime": mime, "data": reference}}
 
     def _add_blob(self, data: bytes, media_type: str) -> dict[str, Any]:
         sha256 = hashlib.sha256(data).hexdigest()
         self._batch.blobs.append(Blob(data, media_type, sha256))
-        preview = data[: 4 * _PREVIEW_LENGTH].decode("utf-8", "ignore")[:_PREVIEW_LENGTH]
-        return {"blob": sha256, "size": len(data), "media_type": media_type, "preview": preview}
+        # A character takes up to four bytes; the last one may be cut, and is then ignored.
+        preview = data[: 4 * _PREVIEW_LENGTH].decode("utf-8", "ignore")
+        return {
+            "blob": sha256,
+            "size": len(data),
+            "media_type": media_type,
+            "preview": preview[:_PREVIEW_LENGTH],
+        }

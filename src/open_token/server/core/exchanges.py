@@ -168,9 +168,17 @@ def _is_awaiting_answer(turn: Turn) -> bool:
 
 
 def _cancel_pending_calls(turn: Turn) -> list[NewEvent]:
-    pending = [name for name, calling in turn.calls.items() if calling.call.status == "pending"]
-    change = {"turn_id": turn.facts.turn_id, "status": "cancelled"}
-    return [("tool.status", {**change, "tool_call_id": call_id}) for call_id in pending]
+    events: list[NewEvent] = []
+    for call_id, calling in turn.calls.items():
+        if calling.call.status != "pending":
+            continue
+        change = {
+            "turn_id": turn.facts.turn_id,
+            "status": "cancelled",
+            "tool_call_id": call_id,
+        }
+        events.append(("tool.status", change))
+    return events
 
 
 def _find_answered_call(answer: Answer, open_calls: list[str]) -> str:
@@ -237,6 +245,8 @@ async def end_run(
     how: RunEnd | None,
 ) -> AppendResult:
     """End a run and start the exchange that is queued behind it, in one transaction."""
+    # One transaction, so that a crash cannot leave a queued message behind a run that has ended:
+    # nothing would ever start it. The queue is read before, and may change until the write.
     for _ in range(_MAX_RETRIES):
         state = await services.journal.state(owner, session_id)
         exchange = await load_next_exchange(services, state)
@@ -251,6 +261,7 @@ async def end_run(
         except _QueueChanged:
             continue
         if exchange is not None:
+            # The run has a copy. It is deleted only now, since a write that fails is retried.
             env_key = queued_env_key(session_id, exchange.message_id or "")
             await services.store.set_setting(env_key, None)
             services.runner.wake()

@@ -141,7 +141,9 @@ class Journal:
         cached = _CachedSession(owner, SessionState(session_id))
         now = self._clock.now()
         build = _with_creation_step(owner, {**session, "id": session_id}, make)
-        entries = [cached.state.add(kind, data, now) for kind, data in build(cached.state)]
+        entries: list[LogEntry] = []
+        for kind, data in build(cached.state):
+            entries.append(cached.state.add(kind, data, now))
         step = self._build_transaction(owner, cached, entries, 0, transaction)
         return step, LogAppended(session_id, owner, 1, len(entries), entries)
 
@@ -237,25 +239,29 @@ class Journal:
         transaction: dict[str, Any],
     ) -> rows.SessionWrite:
         state = cached.state
+        # A delta changes a few characters of a turn. Its row is written again only with the next
+        # entry that is no delta; until then readers of rows see the turn as it was.
         cached.stale_turns |= _find_touched_turns(entries)
         is_projected = not entries or any(entry.kind not in STREAMED_KINDS for entry in entries)
         session_row = None
         turn_rows = []
         if is_projected:
             session_row = build_session_row(state)
-            turns = [state.turns[name] for name in cached.stale_turns if name in state.turns]
-            turn_rows = [
-                build_turn_row(turn.snapshot(), turn.parent_id, turn.patches) for turn in turns
-            ]
-        checkpoints = [
-            _build_checkpoint(entry) for entry in entries if entry.kind == "checkpoint.made"
-        ]
+            for turn_id in cached.stale_turns:
+                turn = state.turns.get(turn_id)
+                if turn is not None:
+                    row = build_turn_row(turn.snapshot(), turn.parent_id, turn.patches)
+                    turn_rows.append(row)
+        new_entries = []
+        checkpoints = []
+        for entry in entries:
+            new_entries.append(rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at))
+            if entry.kind == "checkpoint.made":
+                checkpoints.append(_build_checkpoint(entry))
         return rows.SessionWrite(
             owner=owner,
             session_id=state.session_id,
-            entries=[
-                rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at) for entry in entries
-            ],
+            entries=new_entries,
             expected=expected,
             session=session_row,
             turns=turn_rows,
@@ -389,7 +395,10 @@ def extract_text(blocks: Iterable[ContentBlock]) -> str:
     for block in blocks:
         if block.type != "text":
             continue
-        parts = block.content if isinstance(block.content, list) else [{"text": block.content}]
+        if isinstance(block.content, list):
+            parts = block.content
+        else:
+            parts = [{"text": block.content}]
         for part in parts:
             if isinstance(part, dict) and isinstance(part.get("text"), str):
                 texts.append(part["text"])

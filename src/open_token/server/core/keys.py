@@ -21,13 +21,15 @@ def to_api_key(row: KeyRow, plaintext: str | None = None) -> ApiKey:
 
 async def create_key(services: Services, caller: Caller, name: str, scope: Scope) -> ApiKey:
     """Create a key; its plain text is returned here and never again."""
-    row, plaintext = await services.store.add_key(caller.user.id, name, scope, services.clock.now())
+    now = services.clock.now()
+    row, plaintext = await services.store.add_key(caller.user.id, name, scope, now)
     return to_api_key(row, plaintext)
 
 
 async def list_keys(services: Services, caller: Caller) -> list[ApiKey]:
     """Return the valid keys, oldest first."""
-    return [to_api_key(row) for row in await services.store.keys(caller.user.id)]
+    rows = await services.store.keys(caller.user.id)
+    return [to_api_key(row) for row in rows]
 
 
 async def rename_key(services: Services, caller: Caller, key_id: str, name: str) -> ApiKey:

@@ -123,7 +123,12 @@ class Player:
         A command, such as another speed, changes the remaining time."""
         loop = asyncio.get_running_loop()
         speed = replay_state["speed"]
-        pause = 0.0 if self._can_skip_pause(item, position, replay_state) else item.pause
+        if self._can_skip_pause(item, position, replay_state):
+            pause = 0.0
+        else:
+            pause = item.pause
+        # Due times are added up, so that small delays do not accumulate. Behind by more than
+        # _MAX_LAG, the replay does not catch up: it would rush through what was missed.
         self._due = max(self._due + pause / speed, loop.time() - _MAX_LAG)
         while True:
             started_at = loop.time()

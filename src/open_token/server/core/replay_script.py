@@ -1,5 +1,6 @@
 """The script of a replay: the current branch of a recorded log as steps with pauses."""
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from open_token.jsontools.objects import omit_keys
 from open_token.model.log_events import Json, LogEntry, NewEvent
 from open_token.model.session_types import ROOT_LOOP
 from open_token.server.core.services import Services
@@ -155,6 +157,7 @@ class Script:
             elif entry.kind == "run.ended":
                 run_id = None
                 is_run_new = False
+        # From the head back to the first turn: what was rewound or replaced is not replayed.
         turn_ids: list[str] = []
         run_ids: list[str] = []
         while head is not None:
@@ -216,7 +219,10 @@ def _extract_texts(content: Any) -> Iterator[str]:
 
 
 def _find_turn_id(entry: LogEntry) -> Any:
-    data = entry.data.get("turn", {}) if entry.kind == "turn.opened" else entry.data
+    if entry.kind == "turn.opened":
+        data = entry.data.get("turn", {})
+    else:
+        data = entry.data
     return data.get("turn_id")
 
 
@@ -239,6 +245,7 @@ class _Converter:
         if kind in ("run.started", "run.ended"):
             yield from self._convert_run(entry)
         elif kind in _SESSION_KINDS and not turn_id:
+            # Such an entry belongs to the run around it, which may be one of another branch.
             if self._run_id is None or self._run_id in self._outline.runs:
                 yield ScriptItem((kind, data), self._next_pause(entry.at))
         elif turn_id not in self._outline.turns:
@@ -252,23 +259,28 @@ class _Converter:
         elif kind == "event.kept":
             yield from self._convert_event(entry)
         elif kind in _TURN_KINDS:
+            # The fold of the new session derives these again.
             fields = {
                 name: value for name, value in data.items() if name not in ("patch", "loop_id")
             }
             fields["turn_id"] = self._new_id("turn", turn_id)
-            blob = _find_blob(fields.get("result")) if kind == "tool.result" else None
+            blob = None
+            if kind == "tool.result":
+                blob = _find_blob(fields.get("result"))
             pause = self._next_pause(self._find_time(entry))
             yield ScriptItem((kind, fields), pause, blob=blob)
 
     def _convert_run(self, entry: LogEntry) -> Iterator[ScriptItem]:
         run_id = entry.data["run_id"]
         self._run_id = run_id if entry.kind == "run.started" else None
-        if run_id in self._outline.runs:
-            number = self._outline.runs[run_id]
-            data = {**entry.data, "run_id": f"run_{self._target}_{number}"}
-            pause = self._next_pause(entry.at)
-            is_input = _opens_run_with_input(self._outline, entry)
-            yield ScriptItem((entry.kind, data), pause, is_input=is_input)
+        number = self._outline.runs.get(run_id)
+        if number is None:
+            return
+        data = dict(entry.data)
+        data["run_id"] = f"run_{self._target}_{number}"
+        pause = self._next_pause(entry.at)
+        is_input = _opens_run_with_input(self._outline, entry)
+        yield ScriptItem((entry.kind, data), pause, is_input=is_input)
 
     def _new_id(self, kind: str, turn_id: Any) -> str:
         return f"{kind}_{self._target}_{self._outline.turns[turn_id]}"
@@ -308,7 +320,7 @@ class _Converter:
             return
         turn_id = entry.data["turn_id"]
         patch = item["payload"]
-        data = {name: value for name, value in patch["data"].items() if name != "block_index"}
+        data = omit_keys(patch["data"], "block_index")
         target: Json = {"turn_id": self._new_id("turn", turn_id)}
         pause = self._next_pause(self._find_time(entry))
         if patch["patch_type"] == "add_tool_call":
@@ -335,8 +347,12 @@ class _Converter:
         The entries of an import have the time of the import; their events have their own."""
         if entry.kind == "event.kept":
             timestamp = entry.data["event"].get("ts")
-            return timestamp if isinstance(timestamp, str) else None
-        return None if _find_turn_id(entry) in self._outline.imported else entry.at
+            if isinstance(timestamp, str):
+                return timestamp
+            return None
+        if _find_turn_id(entry) in self._outline.imported:
+            return None
+        return entry.at
 
     def _next_pause(self, timestamp: str | None) -> float:
         seconds = _parse_seconds(timestamp)
@@ -353,7 +369,9 @@ class _Converter:
 def _stream_block(target: Json, block: Json, pause: float) -> Iterator[ScriptItem]:
     """Split a block into pieces that fit into the pause before it, if that is long enough."""
     text = block["content"]
-    size = max(_MIN_PIECE_LENGTH, -(-len(text) // _MAX_PIECES))
+    # Rounded up, so that there are at most _MAX_PIECES of them.
+    size = math.ceil(len(text) / _MAX_PIECES)
+    size = max(_MIN_PIECE_LENGTH, size)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     rest = len(pieces) - 1
     piece_pause = _PIECE_SECONDS

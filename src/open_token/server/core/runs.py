@@ -165,8 +165,10 @@ class Runner:
 
     async def _next_lease(self) -> tuple[str, str]:
         """Return the time of the store, and when a lease taken now expires."""
+        # The clock of the store, because the clocks of several nodes differ.
         now = await self._services.store.time(self._services.clock.now())
-        return now, format_timestamp(parse_timestamp(now) + timedelta(seconds=LEASE))
+        until = parse_timestamp(now) + timedelta(seconds=LEASE)
+        return now, format_timestamp(until)
 
     async def _renew_lease(self, run: Run) -> bool:
         """Renew the lease of a run; False when another worker has taken it over."""

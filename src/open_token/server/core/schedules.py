@@ -191,9 +191,12 @@ def _plan_runs(task: TaskRow, start: datetime, end: datetime) -> Iterator[Json]:
         return
     first = max(parse_timestamp(task.next_fire), start)
     cron = parse_cron(task.cron, task.timezone)
+    # Slots are those after a time; a slot at exactly the start is part of the period.
     for slot in cron.slots(first - timedelta(milliseconds=1)):
+        if slot >= end:
+            return
         fire_at = format_timestamp(slot)
-        if slot >= end or (task.expires_at is not None and fire_at > task.expires_at):
+        if task.expires_at is not None and fire_at > task.expires_at:
             return
         yield {"task_id": task.id, "title": task.title, "fire_at": fire_at, "status": "planned"}
 
@@ -223,7 +226,9 @@ def _parse_changes(given: Any) -> Json:
 def _check_text(name: str, value: str, max_length: int) -> None:
     if not value.strip() or len(value) > max_length:
         raise bad_request(f"{name}: must have 1 to {max_length} characters")
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    # PostgreSQL stores no NUL, and UTF-8 has no lone surrogates.
+    has_surrogate = any("\ud800" <= character <= "\udfff" for character in value)
+    if "\0" in value or has_surrogate:
         raise bad_request(f"{name}: contains characters that are not valid text")
 
 

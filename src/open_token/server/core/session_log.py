@@ -88,7 +88,9 @@ def _decode_blob(data: bytes, media_type: Any) -> Any:
 
 def _find_event_data(event: Any) -> Any:
     content = event.get("content") if isinstance(event, dict) else None
-    return content.get("data") if isinstance(content, dict) else None
+    if isinstance(content, dict):
+        return content.get("data")
+    return None
 
 
 def _with_content(event: Json, value: Any) -> Json:

@@ -136,7 +136,9 @@ async def update_session(services: Services, owner: str, session_id: str, **chan
 
     def build_change(state: SessionState) -> list[NewEvent]:
         is_changed = any(getattr(state.session, name) != value for name, value in changes.items())
-        return [("session.changed", {"changes": changes})] if is_changed else []
+        if is_changed:
+            return [("session.changed", {"changes": changes})]
+        return []
 
     await services.journal.write(owner, session_id, build_change)
     return (await get_row(services, owner, session_id)).body
@@ -193,7 +195,9 @@ def _join_json_array(items: list[bytes]) -> bytes:
 async def get_environment(services: Services, session_id: str) -> dict[str, str]:
     """Return the environment of a session's tools."""
     setting = await services.store.setting(_env_key(session_id))
-    return msgspec.json.decode(setting, type=dict[str, str]) if setting else {}
+    if setting:
+        return msgspec.json.decode(setting, type=dict[str, str])
+    return {}
 
 
 async def set_environment(
@@ -205,7 +209,10 @@ async def set_environment(
     merged = {}
     for name, value in env.items():
         merged[name] = previous.get(name, "") if value == MASK else value
-    encoded = msgspec.json.encode(_validate_environment(merged)).decode() if merged else None
+    if merged:
+        encoded = msgspec.json.encode(_validate_environment(merged)).decode()
+    else:
+        encoded = None
     await services.store.set_setting(_env_key(session_id), encoded)
     # The session may have been deleted before the setting was written.
     if await services.store.session(owner, session_id) is None:

@@ -1,13 +1,18 @@
 """Shares: read-only access to a session for anybody who has the token."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from open_token.context import Context
+from open_token.model.document import Conversation, Event, Record
 from open_token.model.log_events import NewEvent
-from open_token.model.session_types import TurnProjection
+from open_token.model.session_types import TurnProjection, to_builtins
+from open_token.redaction.redactor import redact
 from open_token.server.core.services import Services
+from open_token.server.core.transfer import build_export_context
 from open_token.server.errors import ApiError, not_found
 from open_token.session import SessionState
 
@@ -16,10 +21,11 @@ _INTERNAL_BLOCKS = frozenset({"thinking", "tool_bridge", "system_notification"})
 
 
 class ShareTerms(Struct, kw_only=True, omit_defaults=True):
-    """What a share shows beyond messages and tool calls."""
+    """What a share shows beyond messages and tool calls, and what is masked in it."""
 
     include_thinking: bool = False
     include_internal: bool = False
+    redact: Literal["none", "secrets", "pii"] = "secrets"
 
 
 class Opened(Struct, kw_only=True):
@@ -41,7 +47,10 @@ async def open_share(
     """Share a session for some seconds, or until the share is revoked (None)."""
     _require_sharing(services)
     now = services.clock.now()
-    expires_at = None if ttl_seconds is None else services.clock.now(plus=ttl_seconds)
+    if ttl_seconds is None:
+        expires_at = None
+    else:
+        expires_at = services.clock.now(plus=ttl_seconds)
     encoded_terms = msgspec.json.encode(terms)
     token = await services.store.add_share(owner, session_id, now, expires_at, encoded_terms)
     await _set_shared_flag(services, owner, session_id, True)
@@ -65,7 +74,9 @@ async def set_sharing(services: Services, owner: str, session_id: str, is_shared
 
 
 async def view_share(services: Services, token: str) -> dict[str, Any]:
-    """Return the session of a token: the turns of the current branch without internals."""
+    """Return the session of a token: the turns of the current branch without internals.
+
+    They are redacted as an export is; the policy of the settings applies."""
     share = None
     if services.config.sharing:
         share = await services.store.share(token, services.clock.now())
@@ -74,17 +85,25 @@ async def view_share(services: Services, token: str) -> dict[str, Any]:
     terms = msgspec.json.decode(share.body, type=ShareTerms)
     state = await services.journal.state(share.owner, share.session_id)
     session = state.session
-    turns = [redact_turn(turn, terms) for turn in state.branch()]
+    shown = [redact_turn(turn, terms) for turn in state.branch()]
+    turns = [to_builtins(turn) for turn in shown if turn is not None]
+    context = build_export_context(services, {"redact": terms.redact})
+    intent, turns = await services.jobs.run(
+        share.owner,
+        lambda check: _mask_turns(
+            session.id, session.intent, turns, replace(context, checkpoint=check)
+        ),
+    )
     return {
         "session": {
             "id": session.id,
-            "intent": session.intent,
+            "intent": intent,
             "status": session.status,
             "created_at": session.created_at,
             "updated_at": session.updated_at,
             "model": session.model,
         },
-        "turns": [turn for turn in turns if turn is not None],
+        "turns": turns,
         "read_only": True,
         "expires_at": share.expires_at,
     }
@@ -94,7 +113,10 @@ def redact_turn(turn: TurnProjection, terms: ShareTerms) -> TurnProjection | Non
     """Remove what the terms do not include; None when the whole turn is internal."""
     if terms.include_internal and terms.include_thinking:
         return turn
-    hidden = set() if terms.include_internal else set(_INTERNAL_BLOCKS)
+    if terms.include_internal:
+        hidden = set()
+    else:
+        hidden = set(_INTERNAL_BLOCKS)
     if terms.include_thinking:
         hidden.discard("thinking")
     else:
@@ -106,10 +128,31 @@ def redact_turn(turn: TurnProjection, terms: ShareTerms) -> TurnProjection | Non
         return None
     blocks = [_replace(block, more=UNSET) for block in blocks]
     calls = [_replace(call, more=UNSET) for call in turn.tool_calls]
-    failure = turn.failure_reason if turn.failure_reason is UNSET else "the turn failed"
+    failure = UNSET if turn.failure_reason is UNSET else "the turn failed"
     return _replace(
         turn, blocks=blocks, tool_calls=calls, memory_refs=None, failure_reason=failure, more=UNSET
     )
+
+
+def _mask_turns(
+    session_id: str, intent: str, turns: list[Any], context: Context
+) -> tuple[str, list[Any]]:
+    """Return the title and the turns, with what the level masks as markers."""
+    events: list[Event] = [
+        {
+            "id": f"evt_{number:06d}",
+            "seq": number,
+            "type": "message",
+            "actor_id": "act_001",
+            "visibility": "public",
+            "role": "user",
+            "content": {"mime": "application/json", "data": turn},
+        }
+        for number, turn in enumerate(turns, 1)
+    ]
+    conversation: Conversation = {"id": session_id, "title": intent}
+    record = redact(Record(conversation, participants=[], events=events), context)
+    return record.conversation["title"], [event["content"]["data"] for event in record.events]
 
 
 def _require_sharing(services: Services) -> None:

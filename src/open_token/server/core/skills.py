@@ -49,9 +49,9 @@ class Skill(Struct, frozen=True, kw_only=True):
 
     def paths(self) -> list[str]:
         """Return the paths of the skill's files."""
-        start = len(self.folder) + 1 if self.folder else 0
+        prefix = f"{self.folder}/" if self.folder else ""
         files = (entry for entry in self.files.files(self.folder) if entry.type == "file")
-        return [entry.path[start:] for entry in itertools.islice(files, _MAX_FILES)]
+        return [entry.path[len(prefix) :] for entry in itertools.islice(files, _MAX_FILES)]
 
 
 def find_skills(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
@@ -87,6 +87,8 @@ def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes
         raise bad_request(f"a skill needs a file {MAIN_FILE}")
     if len(files) > _MAX_FILES:
         raise bad_request(f"a skill may have at most {_MAX_FILES} files")
+    # Written next to its place and renamed when it is complete: a crash in between leaves the old
+    # skill, or none, but never half of the new one.
     target = f"{UPLOAD_FOLDER}/{name}"
     parent, _, last = target.rpartition("/")
     temporary = f"{parent}/{temporary_name()}"
@@ -109,8 +111,9 @@ def split_front_matter(text: str) -> tuple[dict[str, str], str]:
         return {}, text
     for number, line in enumerate(lines[1:], 1):
         if line.rstrip() == "---":
-            body = "\n".join(lines[number + 1 :]).strip("\n") + "\n"
-            return dict(_parse_values(lines[1:number])), body
+            values = dict(_parse_values(lines[1:number]))
+            body = "\n".join(lines[number + 1 :]).strip("\n")
+            return values, f"{body}\n"
     return {}, text
 
 
@@ -136,8 +139,10 @@ def _parse_values(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 def _join_value(parts: list[str]) -> str:
     text = " ".join(part for part in parts if part)
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if is_quoted else text
+    for quote in ('"', "'"):
+        if len(text) > 1 and text.startswith(quote) and text.endswith(quote):
+            return text[1:-1]
+    return text
 
 
 def _find_configured(folders: tuple[Path, ...]) -> Iterator[Skill]:

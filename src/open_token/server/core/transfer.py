@@ -29,6 +29,7 @@ from open_token.server.core.document_import import (
     parse_upload,
     sanitize_filename,
 )
+from open_token.server.core.jobs import Checkpoint
 from open_token.server.core.pending import PendingSessions
 from open_token.server.core.services import Services
 from open_token.server.core.session_log import write_log
@@ -73,7 +74,7 @@ async def export_session(
     """Export the current state of a session with the options of a query string."""
     options = _collect_options(query)
     form = _pop_format(options)
-    context = _build_context(services, options)
+    context = build_export_context(services, options)
     stored = await services.store.session(owner, session_id)
     if stored is None:
         raise not_found()
@@ -87,9 +88,19 @@ async def export_session(
         try:
             if form == "zip":
                 files = services.workspaces.get(session_id).folder
-                await asyncio.to_thread(bundle.write_bundle, source, files, out, context)
+                await services.jobs.run(
+                    owner,
+                    lambda check: bundle.write_bundle(
+                        source, files, out, replace(context, checkpoint=check)
+                    ),
+                )
             else:
-                await asyncio.to_thread(run_export, source, out, context, READER)
+                await services.jobs.run(
+                    owner,
+                    lambda check: run_export(
+                        source, out, replace(context, checkpoint=check), READER
+                    ),
+                )
         except OpenTokenError as problem:
             out.close()
             if problem.code == "input.no-events":
@@ -137,7 +148,8 @@ def _pop_format(options: dict[str, str]) -> str:
     return form
 
 
-def _build_context(services: Services, options: Mapping[str, str]) -> Context:
+def build_export_context(services: Services, options: Mapping[str, str]) -> Context:
+    """Return the context of an export with these options; raises an ApiError for wrong ones."""
     for name in options:
         if name not in OPTION_NAMES:
             raise bad_request(
@@ -167,10 +179,10 @@ class Upload(Struct, frozen=True):
     """The format, if it cannot be detected."""
 
 
-async def preview_import(services: Services, upload: Upload) -> ImportPreview:
+async def preview_import(services: Services, owner: str, upload: Upload) -> ImportPreview:
     """Return what a file would become as a session; nothing is stored."""
-    async with _parsed_upload(services, upload) as (_, parsed):
-        turns = await asyncio.to_thread(_count_turns, parsed)
+    async with _parsed_upload(services, owner, upload) as (_, parsed):
+        turns = await services.jobs.run(owner, lambda check: _count_turns(parsed, check))
         loss = [
             {"code": note.code, "place": note.place, "detail": note.detail, "count": note.count}
             for note in parsed.record.notes
@@ -190,7 +202,7 @@ async def preview_import(services: Services, upload: Upload) -> ImportPreview:
 
 async def import_session(services: Services, owner: str, upload: Upload) -> Session:
     """Import a file as a new session; a failed import leaves nothing behind."""
-    async with _parsed_upload(services, upload) as (path, parsed):
+    async with _parsed_upload(services, owner, upload) as (path, parsed):
         session_id = services.clock.name("sess")
         pending = PendingSessions(services.store, PENDING_KEY)
         await pending.add(session_id, owner)
@@ -237,19 +249,22 @@ async def _is_recently_updated(services: Services, owner: str, session_id: str) 
 
 @contextlib.asynccontextmanager
 async def _parsed_upload(
-    services: Services, upload: Upload
+    services: Services, owner: str, upload: Upload
 ) -> AsyncIterator[tuple[Path, ParsedUpload]]:
     """Parse an upload in an empty folder, so that readers find no related files next to it."""
     with _temporary_folder() as folder:
         path = folder / sanitize_filename(upload.filename)
         await asyncio.to_thread(_save_stream, upload.stream, path)
-        parsed = await asyncio.to_thread(
-            parse_upload,
-            path,
-            services.config.limits,
-            services.clock.now(),
-            upload.conversation,
-            upload.reader,
+        parsed = await services.jobs.run(
+            owner,
+            lambda check: parse_upload(
+                path,
+                services.config.limits,
+                services.clock.now(),
+                upload.conversation,
+                upload.reader,
+                check,
+            ),
         )
         yield path, parsed
 
@@ -272,11 +287,11 @@ def _clean_title(title: str | None) -> str:
     return printable[:_MAX_TITLE_LENGTH]
 
 
-def _count_turns(parsed: ParsedUpload) -> int:
+def _count_turns(parsed: ParsedUpload, check: Checkpoint) -> int:
     state = SessionState("sess_preview")
     state.add("session.created", {"session": {}}, "")
     for _ in import_document(state, parsed.events(), "", **parsed.envelope()):
-        pass
+        check()
     return len(state.turns)
 
 

@@ -123,6 +123,8 @@ class Workspace:
         *folders, name = self._split_file_path(path)
         source = io.BytesIO(data) if isinstance(data, bytes) else data
         mode = 0o755 if executable else 0o644
+        # Locked from the measurement to the sum: two uploads at once must not both use the same
+        # free bytes.
         with self._lock, translate_os_errors():
             free = self._count_free_bytes()
             with open_folder(self.folder, folders, make=True) as folder:
@@ -224,22 +226,29 @@ class Workspace:
             self._copy_file(source, target, free)
             return
         self._make_folder(target)
+        # A list first: a folder that is copied into itself would grow while it is walked.
         for path, status in list(walk_tree(self.folder, source)):
+            source_path = (*source, *path)
+            target_path = (*target, *path)
             if stat.S_ISDIR(status.st_mode):
-                self._make_folder((*target, *path))
+                self._make_folder(target_path)
             elif stat.S_ISREG(status.st_mode):
-                free -= self._copy_file((*source, *path), (*target, *path), free)
+                free -= self._copy_file(source_path, target_path, free)
 
     def _make_folder(self, parts: tuple[str, ...]) -> None:
         with open_folder(self.folder, parts, make=True):
             pass
 
     def _copy_file(self, source: tuple[str, ...], target: tuple[str, ...], free: int) -> int:
-        with open_folder(self.folder, source[:-1]) as folder:
-            file = os.fdopen(open_file(folder, source[-1]), "rb")
-        with file, open_folder(self.folder, target[:-1]) as folder:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
-            with create_file(folder, target[-1], mode) as out:
+        *source_folder, source_name = source
+        *target_folder, target_name = target
+        with open_folder(self.folder, tuple(source_folder)) as folder:
+            file = os.fdopen(open_file(folder, source_name), "rb")
+        with file, open_folder(self.folder, tuple(target_folder)) as folder:
+            # Permissions are copied, but no set-user-id and no sticky bit.
+            status = os.fstat(file.fileno())
+            permissions = stat.S_IMODE(status.st_mode) & 0o777
+            with create_file(folder, target_name, permissions) as out:
                 return self._copy_stream(file, out, free)
 
 

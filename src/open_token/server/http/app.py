@@ -28,8 +28,7 @@ from open_token.server.http import (
     transfer,
 )
 from open_token.server.http.auth import AuthBeforeBody
-from open_token.server.http.fast_path import MessagesFastPath
-from open_token.server.http.middleware import RequestLog, StrictJson
+from open_token.server.http.middleware import MessagesFastPath, RequestLog, StrictJson
 from open_token.server.http.openapi import openapi_factory
 from open_token.server.limits import RequestLimits
 from open_token.server.ws.sse import router as events

@@ -29,7 +29,10 @@ async def authenticate(
     scope: MutableMapping[str, Any], services: Services, key: str | None
 ) -> Caller:
     """Return the caller with this key; raises a 401 when it is invalid."""
-    caller = await services.store.check_key(key, services.clock.now()) if key else None
+    if key:
+        caller = await services.store.check_key(key, services.clock.now())
+    else:
+        caller = None
     if caller is None:
         raise ApiError(
             401, "a valid API key is required: Authorization: Bearer <key>", "unauthorized"

@@ -45,7 +45,10 @@ class Problem(Struct, kw_only=True):
 def json_body(kind: type[T]) -> Any:
     """Return a dependency that decodes a JSON body; an empty body is an empty object."""
     is_open = issubclass(kind, OpenStruct)
-    decoder = msgspec.json.Decoder() if is_open else msgspec.json.Decoder(kind)
+    if is_open:
+        decoder = msgspec.json.Decoder()
+    else:
+        decoder = msgspec.json.Decoder(kind)
     decode: Callable[[bytes], Any] = decoder.decode
 
     async def read_body(request: Request) -> T:

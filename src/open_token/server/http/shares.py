@@ -1,6 +1,6 @@
 """Routes of shares: read-only access to a session by a token."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -18,11 +18,13 @@ _TOKEN = "a token of 43 letters and digits"
 
 
 class NewShare(Struct, kw_only=True):
-    """The lifetime of a share (without one it must be revoked), and what it includes."""
+    """The lifetime of a share (without one it must be revoked), what it includes, and what is
+    masked in it."""
 
     ttl_seconds: Annotated[int, Meta(ge=1, le=10 * 366 * 86400)] | None = None
     include_thinking: bool = False
     include_internal: bool = False
+    redact: Literal["none", "secrets", "pii"] = "secrets"
 
 
 class Revoked(Struct):
@@ -61,14 +63,24 @@ async def create(
 ) -> Response:
     """Share a session; the token is shown once."""
     terms = shares.ShareTerms(
-        include_thinking=given.include_thinking, include_internal=given.include_internal
+        include_thinking=given.include_thinking,
+        include_internal=given.include_internal,
+        redact=given.redact,
     )
-    # Used for the link unless the setting public_url is set.
-    address = str(request.base_url)
     share = await shares.open_share(
-        services, caller.user.id, session_id, given.ttl_seconds, terms, address
+        services, caller.user.id, session_id, given.ttl_seconds, terms, _build_address(request)
     )
     return json_response(share, headers={"Cache-Control": "no-store"})
+
+
+def _build_address(request: Request) -> str:
+    """Return the address on which the server got a request, for links without a public_url.
+
+    The Host header would let whoever sends the request choose where the token is sent."""
+    host, port = request.scope.get("server") or ("localhost", None)
+    if ":" in host:
+        host = f"[{host}]"
+    return f"{request.url.scheme}://{host}" + (f":{port}" if port else "")
 
 
 @router.delete(

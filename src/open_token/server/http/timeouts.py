@@ -87,7 +87,9 @@ class TimeoutProtocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _current_timeout(self) -> float:
-        return self.head_seconds if self._is_between_requests() else self.body_seconds
+        if self._is_between_requests():
+            return self.head_seconds
+        return self.body_seconds
 
     def _is_waiting_for_client(self) -> bool:
         if self._is_between_requests():

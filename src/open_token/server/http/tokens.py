@@ -106,5 +106,8 @@ async def messages(caller: ReadCaller, given: Annotated[Any, json_body(Messages)
 def _count_message(value: dict[str, Any]) -> int:
     """Estimate the text of a message plus its framing; anything but text counts as JSON."""
     content = value.get("content")
-    text = content if isinstance(content, str) else msgspec.json.encode(value).decode()
+    if isinstance(content, str):
+        text = content
+    else:
+        text = msgspec.json.encode(value).decode()
     return estimate_text(text) + _MESSAGE_OVERHEAD

@@ -1,8 +1,9 @@
 """Routes of export and import."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
@@ -11,7 +12,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from open_token.model.session_types import to_builtins
-from open_token.options import OPTIONS
+from open_token.options import OPTIONS, Option
+from open_token.server.cancellation import cancel_and_wait
 from open_token.server.core import transfer
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request
@@ -19,10 +21,18 @@ from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
 from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["transfer"])
+_Result = TypeVar("_Result")
 
 
 def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": description, "content": {"application/json": {"example": value}}}}
+
+
+def _describe_values(option: Option) -> dict[str, Any]:
+    """Return the JSON Schema of an option: one of its values, or any text."""
+    if option.free or not option.values:
+        return {"type": "string"}
+    return {"enum": list(option.values)}
 
 
 _FORMAT = {
@@ -36,9 +46,7 @@ _OPTIONS: list[dict[str, Any]] = [
         "name": option.name,
         "in": "query",
         "description": option.meaning,
-        "schema": {"type": "string"}
-        if option.free or not option.values
-        else {"enum": list(option.values)},
+        "schema": _describe_values(option),
     }
     for option in OPTIONS
 ]
@@ -122,8 +130,11 @@ async def export(
 ) -> Response:
     """Export a session as a zip with its document, its events and its workspace, or as a plain
     document."""
-    exported = await transfer.export_session(
-        services, caller.user.id, session_id, request.query_params.multi_items()
+    exported = await _run_while_connected(
+        request,
+        transfer.export_session(
+            services, caller.user.id, session_id, request.query_params.multi_items()
+        ),
     )
     headers = {
         "content-length": str(exported.size),
@@ -136,15 +147,36 @@ async def export(
 async def preview_import(request: Request, services: ServicesDep, caller: WriteCaller) -> Response:
     """Preview an import: the reader, the size of the session, and what would be lost."""
     async with _parse_upload(request, services) as upload:
-        return json_response(await transfer.preview_import(services, upload))
+        preview = transfer.preview_import(services, caller.user.id, upload)
+        return json_response(await _run_while_connected(request, preview))
 
 
 @router.post("/api/sessions/import", responses=_IMPORTED, openapi_extra=_FORM)
 async def import_session(request: Request, services: ServicesDep, caller: WriteCaller) -> Response:
     """Import an exported zip, an Open-Token file, or any recognized format; nothing is executed."""
     async with _parse_upload(request, services) as upload:
-        session = await transfer.import_session(services, caller.user.id, upload)
+        imported = transfer.import_session(services, caller.user.id, upload)
+        session = await _run_while_connected(request, imported)
         return json_response({**to_builtins(session), "session_id": session.id})
+
+
+async def _run_while_connected(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Return the result of `work`; cancel it when the client disconnects."""
+    task = asyncio.create_task(work)
+    disconnect = asyncio.create_task(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait((task, disconnect), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ApiError(400, "the client disconnected", "disconnected")
+    finally:
+        await cancel_and_wait(disconnect)
+        await cancel_and_wait(task)
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @contextlib.asynccontextmanager

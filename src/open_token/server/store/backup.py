@@ -139,7 +139,9 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _copy_private(source: Path, target: Path) -> None:
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+    # Created with its permissions: between creating and restricting a file others could open it.
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
         out.write(source.read_bytes())
         out.flush()
         os.fsync(out.fileno())

@@ -42,16 +42,19 @@ class Table(Struct, frozen=True):
         """Return a row with booleans instead of 0 and 1."""
         if not self.booleans:
             return row
-        return tuple(
-            bool(value) if name in self.booleans else value
-            for name, value in zip(self.columns, row, strict=True)
-        )
+        values = list(row)
+        for index, name in enumerate(self.columns):
+            if name in self.booleans:
+                values[index] = bool(values[index])
+        return tuple(values)
 
 
 def _table(
     name: str, columns: str, key: str, words: str | None = None, booleans: tuple[str, ...] = ()
 ) -> tuple[str, Table]:
-    return name, Table(name, tuple(columns.split()), tuple(key.split()), words, booleans)
+    column_names = tuple(columns.split())
+    key_names = tuple(key.split())
+    return name, Table(name, column_names, key_names, words, booleans)
 
 
 # Tables that others refer to come first.
@@ -150,6 +153,8 @@ async def to_postgres(folder: Path, url: str) -> MigrationReport:
         raise StoreError(
             f"the data are damaged: {problems[0]}", where=str(folder), code="store.damaged"
         )
+    # One transaction, compared before it is committed: a migration that fails or differs leaves
+    # the database as empty as it was.
     with contextlib.closing(Database(folder)) as source:
         async with _connect(url) as db, db.transaction():
             await schema.migrate(db)
@@ -173,6 +178,8 @@ async def to_postgres(folder: Path, url: str) -> MigrationReport:
 
 async def to_folder(url: str, folder: Path, pepper: Path) -> MigrationReport:
     """Copy a consistent snapshot of a database and the pepper into a new data folder."""
+    # Servers go on writing meanwhile: one transaction in repeatable read sees a single moment. The
+    # folder appears under its name only after the copy was compared and checked.
     with atomic_folder(folder, is_private=True) as copy_folder:
         _copy_private(pepper, copy_folder / PEPPER)
         async with (
@@ -228,7 +235,10 @@ def _read_sqlite_rows(source: Database, table: Table) -> Iterator[list[tuple[Any
     after: tuple[Any, ...] | None = None
     places = [table.columns.index(name) for name in table.key]
     while True:
-        where = "" if after is None else f"WHERE ({keys}) > ({', '.join('?' * len(places))})"
+        if after is None:
+            where = ""
+        else:
+            where = f"WHERE ({keys}) > ({', '.join('?' * len(places))})"
         sql = f"""SELECT {", ".join(table.columns)} FROM {table.name} {where}
             ORDER BY {keys} LIMIT {_BATCH_SIZE}"""
         rows = source.read(partial(_fetch_all, sql=sql, parameters=after or ()))
@@ -257,9 +267,8 @@ async def _insert_into_postgres(
 ) -> None:
     columns = list(table.columns)
     if table.words:
-        rows = [
-            (*row, words) for row, words in zip(rows, _read_words(source, table, rows), strict=True)
-        ]
+        words = _read_words(source, table, rows)
+        rows = [(*row, text) for row, text in zip(rows, words, strict=True)]
         columns.append("words")
     # A memory may be superseded by one that is inserted later.
     if table.name == "memories":
@@ -270,23 +279,33 @@ async def _insert_into_postgres(
 
 def _replace_nul(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Replace NUL characters, which PostgreSQL texts cannot hold; logs have them as escapes."""
-    return [
-        tuple(value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in row)
-        for row in rows
-    ]
+    cleaned: list[tuple[Any, ...]] = []
+    for row in rows:
+        values = list(row)
+        for index, value in enumerate(values):
+            if isinstance(value, str):
+                values[index] = value.replace("\0", "\ufffd")
+        cleaned.append(tuple(values))
+    return cleaned
 
 
 def _read_words(source: Database, table: Table, rows: list[tuple[Any, ...]]) -> list[str | None]:
     """Return the search words of rows, from the full-text index of SQLite."""
+    # One JSON parameter instead of a list of them, whose number SQLite limits.
     place = table.columns.index(table.key[0])
-    numbers = msgspec.json.encode([row[place] for row in rows]).decode()
+    numbers = [row[place] for row in rows]
+    parameter = msgspec.json.encode(numbers).decode()
     sql = f"SELECT rowid, words FROM {table.words} WHERE rowid IN (SELECT value FROM json_each(?))"
-    known: dict[int, str] = dict(source.read(lambda db: db.execute(sql, (numbers,)).fetchall()))
+    found = source.read(lambda db: db.execute(sql, (parameter,)).fetchall())
+    known: dict[int, str] = dict(found)
     missing = None if table.name == "turns" else ""
-    words = []
-    for row in rows:
-        text = known.get(row[place])
-        words.append(missing if text is None else to_stored_words(text))
+    words: list[str | None] = []
+    for number in numbers:
+        text = known.get(number)
+        if text is None:
+            words.append(missing)
+        else:
+            words.append(to_stored_words(text))
     return words
 
 
@@ -326,11 +345,18 @@ def _insert_into_sqlite(db: Any, table: Table, rows: list[tuple[Any, ...]]) -> N
     count = len(table.columns)
     places = ", ".join("?" * count)
     bare = [row[:count] for row in rows]
-    db.executemany(f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({places})", bare)
-    if table.words:
-        place = table.columns.index(table.key[0])
-        known = [(row[place], row[count].strip()) for row in rows if row[count] is not None]
-        db.executemany(f"INSERT INTO {table.words} (rowid, words) VALUES (?, ?)", known)
+    columns = ", ".join(table.columns)
+    db.executemany(f"INSERT INTO {table.name} ({columns}) VALUES ({places})", bare)
+    if not table.words:
+        return
+    # The words follow the columns; SQLite keeps them in a full-text index of their own.
+    key_place = table.columns.index(table.key[0])
+    known: list[tuple[Any, str]] = []
+    for row in rows:
+        words = row[count]
+        if words is not None:
+            known.append((row[key_place], words.strip()))
+    db.executemany(f"INSERT INTO {table.words} (rowid, words) VALUES (?, ?)", known)
 
 
 def _hash_sqlite_table(source: Database, table: Table) -> str:

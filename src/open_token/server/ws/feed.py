@@ -269,14 +269,17 @@ class _Channel:
                 if subscription.is_open:
                     subscription.sink.send(frame)
         self.seq = entries[-1].seq
+        # An event is used once: whoever waits from now on waits for the entries after these.
         self._advanced.set()
         self._advanced = asyncio.Event()
 
     async def _render(self, entries: Sequence[LogEntry]) -> list[Frame]:
+        """Encode entries once for all subscribers of a dialect."""
         state = None
         if needs_state(self.dialect, entries):
             state = await self._feed.services.journal.state(self.owner, self.session_id)
-        return RENDERS[self.dialect](entries, state)
+        render = RENDERS[self.dialect]
+        return render(entries, state)
 
     async def _read_page(self, after: int) -> list[LogEntry]:
         store = self._feed.services.store

@@ -156,5 +156,7 @@ def _delta_target(entry: LogEntry) -> tuple[Any, ...]:
 def _with_text(entry: LogEntry, pieces: list[str]) -> LogEntry:
     if len(pieces) < 2:
         return entry
-    data = {**entry.data, _DELTA_FIELDS[entry.kind]: "".join(pieces)}
+    text_field = _DELTA_FIELDS[entry.kind]
+    data = dict(entry.data)
+    data[text_field] = "".join(pieces)
     return LogEntry(entry.session_id, entry.seq, entry.at, entry.kind, data)

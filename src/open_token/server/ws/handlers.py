@@ -210,7 +210,9 @@ class SocketHandlers:
             async with client.lock:
                 result = await handler(client, payload)
             # A future is awaited outside the lock, so that it does not delay later events.
-            return await result if isinstance(result, asyncio.Future) else result
+            if isinstance(result, asyncio.Future):
+                return await result
+            return result
         except Exception as problem:
             error = _to_client_error(problem)
             self._send_error(client, error, session_id)
@@ -330,6 +332,8 @@ def _to_client_error(problem: Exception) -> ApiError:
         return conflict(str(problem))
     if isinstance(problem, StoreError):
         error = to_api_error(problem)
-        return not_found() if error.status == 404 else error
+        if error.status == 404:
+            return not_found()
+        return error
     log_exception(_log, "cannot handle event", problem)
     return ApiError(500, "internal server error", "internal")

@@ -115,7 +115,9 @@ class SendQueue(asyncio.Queue[Any]):
 
 def _packet_size(packet: Any) -> int:
     text = getattr(packet, "encode_cache", None) or getattr(packet, "data", None)
-    return len(text) if isinstance(text, str | bytes) else 0
+    if isinstance(text, str | bytes):
+        return len(text)
+    return 0
 
 
 class _WebSocket(asgi.WebSocket):  # type: ignore[misc]

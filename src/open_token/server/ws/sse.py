@@ -153,6 +153,8 @@ async def events(
         if subscription is not None:
             subscription.close()
 
+    # Once there is a response, it releases what it holds. Until then, a client that disconnects
+    # cancels this function.
     try:
         subscription = await services.feed.subscribe(
             caller.user.id, session_id, "raw", after, stream

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_rooms import Fake, rooms, run
+from helpers.server.agent_session import FakeTool, open_agent_session, run
 from open_token.server.agent.context_usage import estimate_messages, estimate_tools
 from open_token.server.agent.model_interface import Message, Request, Text, TextPiece, ToolSpec
 from open_token.server.agent.models import demo
@@ -60,7 +60,7 @@ def test_arguments_follow_the_tools_that_are_offered() -> None:
     assert script.calls[1].arguments.keys() == {"content", "reason", "type"}
 
 
-def test_what_it_was_told_is_counted_with_the_tools() -> None:
+def test_what_it_was_reported_is_counted_with_the_tools() -> None:
     bare, tool = said("hello")[-1].usage, ToolSpec(name="Read", description="word " * 80)
     assert bare["input_tokens"] == estimate_messages([Message("user", [Text("hello")])])
     assert said("hello", tools=[tool])[-1].usage["input_tokens"] == bare[
@@ -177,10 +177,10 @@ def test_samples_end() -> None:
 def test_every_word_through_the_server(
     tmp_path: Path, fakes: Callable[..., None], word: str
 ) -> None:
-    fakes(None, *(Fake(name, lambda _: "there") for name in ("Glob", "Read", "Remember")))
+    fakes(None, *(FakeTool(name, lambda _: "there") for name in ("Glob", "Read", "Remember")))
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send(word)
             assert room.mirror.session["status"] == "completed"
@@ -202,7 +202,7 @@ def test_every_word_through_the_server(
 @pytest.mark.spec("demo-keywords")
 def test_fail_and_json_through_the_server(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("fail")
             assert room.mirror.session["status"] == "failed"

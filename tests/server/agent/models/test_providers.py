@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_rooms import ENV, Fake, Room, Time, rooms, run
+from helpers.server.agent_session import ENV, AgentSession, FakeTool, Time, open_agent_session, run
+from helpers.server.fake_provider import Provider, events, provider
 from open_token.server.agent.model_interface import (
     Call,
     CallArgumentsPiece,
@@ -29,7 +30,6 @@ from open_token.server.agent.model_interface import (
 )
 from open_token.server.agent.models import build_registry, providers
 from open_token.server.config import ServerConfig
-from provider_streams import Provider, events, provider
 
 assert (
     providers.open_model
@@ -175,13 +175,13 @@ def test_a_whole_exchange_with_thoughts_and_a_call(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
     """Through the loop: what comes back to the provider is what it had sent, signatures too."""
-    fakes(None, Fake("get_capital", lambda given: f"London of {given['country']}"))
+    fakes(None, FakeTool("get_capital", lambda given: f"London of {given['country']}"))
 
     async def talk() -> None:
         async with provider(ANTHROPIC_CALL, ANTHROPIC_TEXT) as told:
             env = {**ENV, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": told.url}
-            async with rooms(tmp_path, Time()) as open_room:
-                room: Room = await open_room(model="anthropic:claude-x")
+            async with open_agent_session(tmp_path, Time()) as open_room:
+                room: AgentSession = await open_room(model="anthropic:claude-x")
                 room.services.env = env
                 await room.send("capital of the UK?")
                 assert room.texts()[-1] == "London."
@@ -235,15 +235,19 @@ def test_google_gets_its_signatures_back(
     """Recorded answers with calls, three at once among them: each later request has every signature
     in its place."""
     answers = recorded(corpus, "gemini_api/test_google_instructions_only_with_tool_calls.yaml")
-    fakes(None, Fake("generate_topic", lambda _: "sheep"), Fake("final_result", lambda _: "taken"))
+    fakes(
+        None,
+        FakeTool("generate_topic", lambda _: "sheep"),
+        FakeTool("final_result", lambda _: "taken"),
+    )
     given = [signatures(answer["candidates"][0]["content"]) for answer in answers]
     assert [len(marks) for marks in given] == [3, 1, 1, 1, 1]
 
     async def talk() -> None:
         streams = [f"data: {json.dumps(answer)}\r\n\r\n" for answer in answers]
         async with provider(*streams, gemini({"text": "Done."})) as told:
-            async with rooms(tmp_path, Time()) as open_room:
-                room: Room = await open_room(model="google:gemini-3-flash-preview")
+            async with open_agent_session(tmp_path, Time()) as open_room:
+                room: AgentSession = await open_room(model="google:gemini-3-flash-preview")
                 room.services.env = {
                     **ENV,
                     "GOOGLE_API_KEY": "k",
@@ -347,13 +351,13 @@ def test_openai_gets_its_encrypted_reasoning_back(
     answers = recorded(
         corpus, "openai_responses/test_openai_responses_thinking_with_tool_calls.yaml"
     )
-    fakes(None, Fake("update_plan", lambda _: "plan updated"))
+    fakes(None, FakeTool("update_plan", lambda _: "plan updated"))
     thought, call = answers[0]["output"]
 
     async def talk() -> None:
         async with provider(*map(openai_stream, answers)) as told:
-            async with rooms(tmp_path, Time()) as open_room:
-                room: Room = await open_room(model="openai:gpt-5")
+            async with open_agent_session(tmp_path, Time()) as open_room:
+                room: AgentSession = await open_room(model="openai:gpt-5")
                 room.services.env = {
                     **ENV,
                     "OPENAI_API_KEY": "k",
@@ -385,7 +389,7 @@ def test_openai_gets_its_encrypted_reasoning_back(
 def test_services_that_speak_as_openai_get_their_signatures_back(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
-    fakes(None, Fake("get_capital", lambda _: "London"))
+    fakes(None, FakeTool("get_capital", lambda _: "London"))
     signed = {"google": {"thought_signature": "c2ln"}}
 
     def chunk(**choice: Any) -> dict[str, Any]:
@@ -413,8 +417,8 @@ def test_services_that_speak_as_openai_get_their_signatures_back(
 
     async def talk() -> None:
         async with provider(calls, text) as told:
-            async with rooms(tmp_path, Time(), base_url=f"{told.url}/v1") as open_room:
-                room: Room = await open_room(model="openai:m")
+            async with open_agent_session(tmp_path, Time(), base_url=f"{told.url}/v1") as open_room:
+                room: AgentSession = await open_room(model="openai:m")
                 await room.send("capital?")
                 assert room.texts()[-1] == "London."
             (back,) = told.asked[1][2]["messages"][2]["tool_calls"]
@@ -445,7 +449,7 @@ def test_google(tmp_path: Path) -> None:
     run(talk())
 
 
-def test_a_history_as_the_provider_is_told_it(tmp_path: Path) -> None:
+def test_a_history_as_the_provider_is_reported_it(tmp_path: Path) -> None:
     async def talk() -> None:
         async with provider(ANTHROPIC_TEXT) as told:
             model = opened("anthropic:claude-x", told, tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_rooms import Fake, rooms, run
+from helpers.server.agent_session import FakeTool, open_agent_session, run
 from open_token.server.errors import ApiError
 
 
@@ -33,14 +33,16 @@ def document() -> str:
     })  # fmt: skip
 
 
-def test_it_says_and_calls_what_was_recorded(tmp_path: Path, fakes: Callable[..., None]) -> None:
-    looks = Fake("Look", lambda _: "new")
+def test_recorded_model_repeats_messages_and_calls(
+    tmp_path: Path, fakes: Callable[..., None]
+) -> None:
+    looks = FakeTool("Look", lambda _: "new")
     fakes(None, looks)
     (tmp_path / "recordings").mkdir(parents=True)
     (tmp_path / "recordings" / "talk.json").write_text(document())
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened(model="recorded:talk.json")
             await room.send("hello")
             assert looks.called == [{"where": "here"}]
@@ -59,7 +61,7 @@ def test_a_message_may_name_its_model(tmp_path: Path) -> None:
     (tmp_path / "recordings" / "talk.json").write_text(document())
 
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened(model="demo")
             await room.send("json")
             await room.send("hello", model="recorded:talk.json")
@@ -75,7 +77,7 @@ def test_a_message_may_name_its_model(tmp_path: Path) -> None:
 
 def test_a_recording_that_is_not_there_or_is_none(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with rooms(tmp_path) as opened:
+        async with open_agent_session(tmp_path) as opened:
             room = await opened()
             with pytest.raises(ApiError):
                 await room.send("hi", model="nobody:talk.json")

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.bash import MAX_OUTPUT, Bash
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.core.sandbox import Sandbox, find_sandbox
-from workshop import Workshop, working
 
 FREE = Sandbox(shell="/bin/bash")
 
 
 def bash(folder: Path, box: Sandbox = FREE, seconds: float = 20, **arguments: Any) -> Any:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         return await Bash(box, seconds).run(arguments, shop.place(PLACE="here"))
 
-    return working(folder, do)
+    return run_with_tools(folder, do)
 
 
 def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
@@ -26,6 +26,7 @@ def test_what_it_wrote_and_how_it_ended(tmp_path: Path) -> None:
     assert got == {"output": "here\noops\n", "exit_code": 4}
 
 
+@pytest.mark.full
 def test_the_same_in_the_sandbox(tmp_path: Path) -> None:
     box = asyncio.run(find_sandbox(False))
     if box.disabled_reason:
@@ -39,8 +40,8 @@ def test_the_same_in_the_sandbox(tmp_path: Path) -> None:
         bash(tmp_path / "2", box, command="sleep 200 & sleep 200", timeout=1)
 
 
-def test_files_that_it_made_are_told_and_counted(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+def test_files_that_it_made_are_reported_and_counted(tmp_path: Path) -> None:
+    async def do(shop: ToolServer) -> None:
         shop.workspace.write("a", b"x" * 100)
         await Bash(FREE, 20).run({"command": "echo new > b; rm a"}, shop.place())
         assert [entry.name for entry in shop.workspace.list()] == ["b"]
@@ -48,7 +49,7 @@ def test_files_that_it_made_are_told_and_counted(tmp_path: Path) -> None:
             "command"
         ]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
     assert got["truncated"]
 
 
-def test_time_is_limited_and_what_was_said_is_told(tmp_path: Path) -> None:
+def test_time_is_limited_and_what_was_said_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"stopped after 1 seconds; output until then:\nbegun"):
         bash(tmp_path, seconds=1, command="echo begun; sleep 300", timeout=3000)
 
@@ -88,7 +89,7 @@ def test_output_that_is_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.spec("background-tasks")
 def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         tool = Bash(FREE, 20)
         got = await tool.run(
             {"command": "echo $PLACE", "run_in_background": True}, shop.place("call_7", PLACE="x")
@@ -100,7 +101,7 @@ def test_in_the_background_the_answer_is_a_task(tmp_path: Path) -> None:
             "echo $PLACE",
         )
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.edit import Edit
 from open_token.server.agent.tools.interface import ToolError
-from workshop import Workshop, working
 
 
 def edit(folder: Path, data: bytes, old: Any, new: Any, **more: Any) -> tuple[Any, bytes]:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         shop.workspace.write("f", data, executable=True)
         got = await Edit().run(
             {"file_path": "f", "old_string": old, "new_string": new, **more}, shop.place()
@@ -19,7 +19,7 @@ def edit(folder: Path, data: bytes, old: Any, new: Any, **more: Any) -> tuple[An
         assert shop.workspace.resolve("f").stat().st_mode & 0o100
         return got, shop.workspace.read("f")
 
-    return working(folder, do)
+    return run_with_tools(folder, do)
 
 
 def test_a_passage_is_replaced_to_the_letter(tmp_path: Path) -> None:

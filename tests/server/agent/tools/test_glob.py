@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.glob import MAX_FILES, Glob
 from open_token.server.agent.tools.interface import ToolError
-from workshop import Workshop, working
 
 FILES = [
     "a.py",
@@ -22,13 +22,13 @@ FILES = [
 
 
 def glob(folder: Path, **arguments: Any) -> Any:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         for name in FILES:
             shop.workspace.write(name, b"")
         (shop.workspace.folder / "link.py").symlink_to("a.py")
         return await Glob().run(arguments, shop.place())
 
-    return working(folder, do)
+    return run_with_tools(folder, do)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: Any) -> None:
 
 
 def test_many_files_are_cut(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         folder = shop.workspace.make()
         for number in range(MAX_FILES + 5):
             (folder / str(number)).touch()
         return await Glob().run({"pattern": "*" * 500}, shop.place())
 
-    got = working(tmp_path, do)
+    got = run_with_tools(tmp_path, do)
     assert (len(got["files"]), got["count"], got["truncated"]) == (MAX_FILES, MAX_FILES + 5, True)

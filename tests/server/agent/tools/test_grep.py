@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools import grep
 from open_token.server.agent.tools.interface import ToolError
-from workshop import Workshop, working
 
 FILES = {
     "a.py": b"import os\nprint(1)\nprint(2)\r\n",
@@ -19,12 +19,12 @@ FILES = {
 
 
 def search(folder: Path, files: dict[str, bytes] | None = None, **arguments: Any) -> Any:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         for name, data in (files or FILES).items():
             shop.workspace.write(name, data)
         return await grep.Grep().run(arguments, shop.place())
 
-    return working(folder, do)
+    return run_with_tools(folder, do)
 
 
 def test_lines_are_found(tmp_path: Path) -> None:

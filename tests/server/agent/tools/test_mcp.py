@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 import uvicorn
 
+from helpers.server.mcp_test_server import answer
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.errors import UsageError
 from open_token.server.agent.tools import mcp
 from open_token.server.agent.tools.interface import Tool, ToolError
 from open_token.server.agent.tools.mcp import McpServers
-from small_mcp_server import answer
-from workshop import Workshop, working
 
-SMALL = Path(__file__).resolve().parents[3] / "small_mcp_server.py"
+SMALL = Path(__file__).resolve().parents[3] / "helpers" / "server" / "mcp_test_server.py"
 SETTINGS = {"command": sys.executable, "args": [str(SMALL)], "env": {"TOKEN": "${GIVEN}"}}
 
 
-async def tools_of(shop: Workshop) -> dict[str, Tool]:
+async def tools_of(shop: ToolServer) -> dict[str, Tool]:
     return await shop.services.toolbox.mcp.tools(shop.owner)
 
 
 def using(folder: Path, do: Any, **config: Any) -> Any:
-    return working(
+    return run_with_tools(
         folder,
         do,
         mcp={"small": SETTINGS},
@@ -37,7 +37,7 @@ def using(folder: Path, do: Any, **config: Any) -> Any:
 
 
 def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         servers = shop.services.toolbox.mcp
         assert await servers.tools(shop.owner, starts=False) == {}
         assert servers._open == {}
@@ -74,14 +74,14 @@ def test_tools_are_offered_and_called(tmp_path: Path, capfd: pytest.CaptureFixtu
 def test_a_server_gets_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVIDER_KEY", "hush")
 
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         return await (await tools_of(shop))["mcp__small__env"].run({}, shop.place())
 
     assert using(tmp_path, do) == {"content": "TOKEN=a word PROVIDER_KEY=None"}
 
 
 def test_each_user_has_a_server_of_their_own(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         count = (await tools_of(shop))["mcp__small__count"]
         mine, theirs = shop.place(), dataclasses.replace(shop.place(), owner="user_other")
         assert [await count.run({}, mine), await count.run({}, mine)] == [
@@ -94,7 +94,7 @@ def test_each_user_has_a_server_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_server_that_dies_is_an_error_of_the_call_and_starts_again(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         tools = await tools_of(shop)
         with pytest.raises(ToolError, match=r"small (stopped|failed|cannot be reached)"):
             await tools["mcp__small__dies"].run({}, shop.place())
@@ -104,7 +104,7 @@ def test_a_server_that_dies_is_an_error_of_the_call_and_starts_again(tmp_path: P
 
 
 def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         tools = await tools_of(shop)
         with pytest.raises(ToolError, match="did not answer within 1 seconds"):
             await tools["mcp__small__hangs"].run({}, shop.place())
@@ -115,8 +115,8 @@ def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"), [("fails", "no such thing"), ("refuses", "refused: not here")]
 )
-def test_what_a_server_refuses_is_told(tmp_path: Path, name: str, words: str) -> None:
-    async def do(shop: Workshop) -> None:
+def test_what_a_server_refuses_is_reported(tmp_path: Path, name: str, words: str) -> None:
+    async def do(shop: ToolServer) -> None:
         tools = await tools_of(shop)
         with pytest.raises(ToolError, match=words):
             await tools[f"mcp__small__{name}"].run({}, shop.place())
@@ -139,18 +139,18 @@ def test_a_server_that_cannot_be_reached_is_left_out(
 ) -> None:
     monkeypatch.setattr(mcp, "_START_SECONDS", 3.0)
 
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         assert list(await tools_of(shop)) == []
         assert list(await tools_of(shop)) == []
         with pytest.raises(ToolError, match="cannot be reached"):
             await shop.services.toolbox.mcp.call(shop.owner, "broken", "add", {})
 
-    working(tmp_path, do, mcp={"broken": settings})
+    run_with_tools(tmp_path, do, mcp={"broken": settings})
     assert [record.message for record in caplog.records if "left out" in record.message][1:] == []
 
 
 def test_unused_servers_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         count = (await tools_of(shop))["mcp__small__count"]
         assert await count.run({}, shop.place()) == {"content": "1"}
         monkeypatch.setattr(mcp, "_IDLE_SECONDS", -1.0)
@@ -196,7 +196,7 @@ def test_a_server_on_the_network_is_called_with_its_headers(tmp_path: Path) -> N
             {"type": "http.response.body", "body": json.dumps(reply).encode() if reply else b""}
         )
 
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
             serving = asyncio.create_task(server.serve([listening]))
@@ -213,4 +213,4 @@ def test_a_server_on_the_network_is_called_with_its_headers(tmp_path: Path) -> N
             server.should_exit = True
             await serving
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

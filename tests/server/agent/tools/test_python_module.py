@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.errors import UsageError
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.python_module import FunctionTool, load_tools
-from workshop import Workshop, working
 
 GOOD = '''
 from open_token.server.agent.model_interface import ToolSpec
@@ -54,7 +54,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_functions_are_tools(tmp_path: Path, module: Any) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         tools = shop.services.toolbox.python
         assert list(tools) == ["weather", "later"]
         weather, later = tools["weather"], tools["later"]
@@ -80,7 +80,7 @@ def test_functions_are_tools(tmp_path: Path, module: Any) -> None:
             with pytest.raises(ToolError, match=words):
                 await weather.run(arguments, shop.place())
 
-    working(tmp_path, do, tools_module=module(GOOD))
+    run_with_tools(tmp_path, do, tools_module=module(GOOD))
 
 
 def test_a_list_says_which(module: Any) -> None:

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.read import MAX_BYTES, MAX_IMAGE, Read
-from workshop import Workshop, working
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
 def read(folder: Path, files: dict[str, bytes], **arguments: Any) -> Any:
-    async def do(shop: Workshop) -> Any:
+    async def do(shop: ToolServer) -> Any:
         for name, data in files.items():
             shop.workspace.write(name, data)
         return await Read().run(arguments, shop.place())
 
-    return working(folder, do)
+    return run_with_tools(folder, do)
 
 
 def test_lines_come_as_they_are(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.remember import Remember
-from workshop import Workshop, working
 
 
 def test_a_memory_is_written_with_its_reason_and_supersedes(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         first = await Remember().run({"content": " likes tea "}, shop.place())
         asked = {
             "content": "likes coffee",
@@ -32,7 +32,7 @@ def test_a_memory_is_written_with_its_reason_and_supersedes(tmp_path: Path) -> N
             shop.session_id,
         )
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_a_memory_is_written_with_its_reason_and_supersedes(tmp_path: Path) -> N
     ],
 )  # fmt: skip
 def test_what_cannot_be_remembered(tmp_path: Path, arguments: Any) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         with pytest.raises(ToolError):
             await Remember().run(arguments, shop.place())
         assert (await shop.services.store.memories(shop.owner)).total == 0
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from helpers.server.scheduling import ANNA, scheduling
 from open_token.server.agent.tools.interface import Tool, ToolContext, ToolError
 from open_token.server.agent.tools.schedule_task import ScheduleTask
 from open_token.server.core.workspace import Workspace
-from scheduling import ANNA, scheduling
 
 TASK = {"title": "Report", "prompt": "Write it", "cron": "0 9 * * *"}
 
@@ -64,7 +64,7 @@ def test_an_agent_changes_a_task(tmp_path: Path) -> None:
         ({"action": "change", "task_id": ["x"]}, "task_id is missing"),
     ],
 )
-def test_the_model_is_told_what_is_wrong(
+def test_the_model_is_reported_what_is_wrong(
     tmp_path: Path, arguments: dict[str, Any], words: str
 ) -> None:
     (fault,) = called(tmp_path, arguments)

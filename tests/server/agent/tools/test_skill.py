@@ -6,22 +6,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token import api
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.skill import Skill
 from open_token.server.core.skills import find_skills, store_skill
-from workshop import Workshop, working
 
 TEXT = b"---\nname: greet\ndescription: Greets people.\n---\n\n# Greet\nSay hello to $ARGUMENTS.\n"
 
 
-async def load(shop: Workshop, **arguments: Any) -> Any:
+async def load(shop: ToolServer, **arguments: Any) -> Any:
     return await Skill(find_skills(shop.services.config, shop.workspace)).run(
         arguments, shop.place()
     )
 
 
-async def talk(shop: Workshop) -> None:
+async def talk(shop: ToolServer) -> None:
     """A few words in the session, and a result that lies beside the log."""
     secret = "ghp_" + "a1B2" * 9
     blob = await shop.services.store.put_blob(b'"a long result"', "application/json")
@@ -52,7 +52,7 @@ async def talk(shop: Workshop) -> None:
 
 
 def test_a_skill_is_listed_and_loaded(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         files = {"SKILL.md": (TEXT, False), "scripts/run.sh": (b"echo hi", True)}
         store_skill(shop.workspace, "team/greet", files)
         tool = Skill(find_skills(shop.services.config, shop.workspace))
@@ -71,11 +71,11 @@ def test_a_skill_is_listed_and_loaded(tmp_path: Path) -> None:
         options = await load(shop, name="stream-of-consciousness", file="references/options.md")
         assert "drop" in options["content"]
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         await talk(shop)
         got = await load(shop, name="stream-of-consciousness")
         assert (got["file_path"], got["redact"]) == ("conversation.ot.json", "secrets")
@@ -101,7 +101,7 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
         assert api.read(shop.workspace.read(third["file_path"]))["events"]
         assert len(await shop.signals("workspace:files_changed")) == 3
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_work_leaves_nothing(tmp_path: Path, arguments: Any, words: str) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         await talk(shop)
         with pytest.raises(ToolError, match=words):
             await load(shop, **{"name": "stream-of-consciousness", **arguments})
         assert shop.workspace.list() == []
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)

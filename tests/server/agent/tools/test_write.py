@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from helpers.server.tool_server import ToolServer, run_with_tools
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.agent.tools.write import Write
 from open_token.server.config import Limits
-from workshop import Workshop, working
 
 
-def test_a_file_is_written_and_those_who_watch_are_told(tmp_path: Path) -> None:
-    async def do(shop: Workshop) -> None:
+def test_a_file_is_written_and_those_who_watch_are_reported(tmp_path: Path) -> None:
+    async def do(shop: ToolServer) -> None:
         got = await Write().run({"file_path": "d/a.txt", "content": "ä"}, shop.place())
         assert got == {"file_path": "d/a.txt", "bytes": 2}
         assert shop.workspace.read("d/a.txt") == "ä".encode()
@@ -22,7 +22,7 @@ def test_a_file_is_written_and_those_who_watch_are_told(tmp_path: Path) -> None:
             ["d/a.txt"]
         ] * 2
 
-    working(tmp_path, do)
+    run_with_tools(tmp_path, do)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_a_file_is_written_and_those_who_watch_are_told(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, arguments: Any) -> None:
-    async def do(shop: Workshop) -> None:
+    async def do(shop: ToolServer) -> None:
         with pytest.raises(ToolError):
             await Write().run(arguments, shop.place())
         assert shop.workspace.list() == []
         assert await shop.signals("workspace:files_changed") == []
 
-    working(tmp_path, do, limits=Limits(workspace_bytes=1000))
+    run_with_tools(tmp_path, do, limits=Limits(workspace_bytes=1000))

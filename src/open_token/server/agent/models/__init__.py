@@ -80,8 +80,12 @@ class ModelRegistry(Struct, frozen=True):
 
 def build_registry(config: ServerConfig, env: Mapping[str, str]) -> ModelRegistry:
     """Build the registry: a model of each provider with a key, configured models, the demo."""
-    with_key = [name for name, keys in _KEYS.items() if any(env.get(key) for key in keys)]
+    with_key: list[str] = []
+    for provider, variables in _KEYS.items():
+        if any(env.get(variable) for variable in variables):
+            with_key.append(provider)
     names = [f"{provider}:{_DEFAULT_MODELS[provider]}" for provider in with_key]
+    # With a base URL, `openai:` means that server, which hardly has the default model of OpenAI.
     if config.base_url is not None:
         names = [name for name in names if not name.startswith("openai:")]
     configured = list(config.models)
@@ -100,6 +104,9 @@ def _choose_default(names: list[str], providers: list[str]) -> str:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    provider, _, rest = name.partition(":")
-    label = "Demo (offline)" if name == DEMO else f"{rest} ({provider})"
-    return {"id": name, "name": rest or name, "label": label}
+    provider, _, model = name.partition(":")
+    if name == DEMO:
+        label = "Demo (offline)"
+    else:
+        label = f"{model} ({provider})"
+    return {"id": name, "name": model or name, "label": label}

@@ -93,6 +93,7 @@ def parse_script(text: str, tools: dict[str, ToolSpec], mode: str) -> DemoScript
         text = text[: remember.start()] + blank + text[remember.end() :]
     for match in _ACTIONS.finditer(text):
         calls.append((match.start(), _build_call(match, tools)))
+    # In the order of the message, also what is to be remembered.
     calls.sort(key=lambda item: item[0])
     planned = [call for _, call in calls]
     if mode == "planning":
@@ -200,7 +201,9 @@ class _SampleBuilder:
 
 def _get_number(schema: Json, name: str, default: int) -> int:
     value = schema.get(name, default)
-    return value if isinstance(value, int) else default
+    if isinstance(value, int):
+        return value
+    return default
 
 
 def to_json_text(value: Any) -> str:
@@ -279,12 +282,17 @@ def _get_text(message: Message) -> str:
     """Return the text of a message; of a summary, only the request that follows it."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     is_summary = bool(texts) and message.role == "user" and texts[0].startswith(SUMMARY_HEADER)
-    return "\n".join(texts[2:] if is_summary else texts)
+    if is_summary:
+        texts = texts[2:]
+    return "\n".join(texts)
 
 
 def _get_results(messages: Any) -> list[Result]:
     """Return the results of tool calls."""
-    return [part for message in messages for part in message.parts if isinstance(part, Result)]
+    results: list[Result] = []
+    for message in messages:
+        results += [part for part in message.parts if isinstance(part, Result)]
+    return results
 
 
 def _stream_call(script: DemoScript, done: int, position: int) -> Iterator[Piece]:
@@ -308,15 +316,16 @@ def _build_final_text(request: Request, script: DemoScript, results: list[Result
         return PLAN
     if results:
         return "\n".join(["Done.", *(_describe_result(result) for result in results)])
-    return "That was a thought." if "think" in script.words else HELP
+    if "think" in script.words:
+        return "That was a thought."
+    return HELP
 
 
 def _describe_result(result: Result) -> str:
-    said = (
-        result.content
-        if isinstance(result.content, str)
-        else msgspec.json.encode(result.content).decode()
-    )
+    if isinstance(result.content, str):
+        said = result.content
+    else:
+        said = msgspec.json.encode(result.content).decode()
     what = "failed" if result.is_error else "gave"
     return f"{result.name} {what}: {said[:300]}"
 
@@ -334,4 +343,6 @@ def _summarize(transcript: str) -> str:
 
 
 def _cut_line(line: str) -> str:
-    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]} [...]"
+    if len(line) <= _MAX_LINE:
+        return line
+    return f"{line[:_MAX_LINE]} [...]"

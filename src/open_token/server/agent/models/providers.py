@@ -74,6 +74,8 @@ def _open_library_model(
         return GoogleModel(
             model, provider=GoogleProvider(api_key=key, base_url=url, http_client=client)
         )
+    # Local servers speak the older chat protocol of OpenAI, and mostly take any key, but the client
+    # insists on one.
     key = env.get("OPENAI_API_KEY") or _NO_KEY
     if config.base_url is not None:
         local = OpenAIProvider(base_url=config.base_url, api_key=key, http_client=client)

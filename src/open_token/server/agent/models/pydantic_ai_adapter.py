@@ -67,7 +67,9 @@ def _convert_message(message: Message, system: str) -> ModelMessage | None:
         response: list[ModelResponsePart] = []
         for part in message.parts:
             response += _convert_response_part(part, system)
-        return ModelResponse(parts=response) if response else None
+        if response:
+            return ModelResponse(parts=response)
+        return None
     parts: list[ModelRequestPart] = []
     if message.role == "system":
         parts = [SystemPromptPart(part.text) for part in message.parts if isinstance(part, Text)]
@@ -81,7 +83,9 @@ def _convert_message(message: Message, system: str) -> ModelMessage | None:
             parts = [UserPromptPart(content[0])]
         elif content:
             parts = [UserPromptPart(content)]
-    return ModelRequest(parts=parts) if parts else None
+    if parts:
+        return ModelRequest(parts=parts)
+    return None
 
 
 def _convert_response_part(part: Any, system: str) -> Iterator[ModelResponsePart]:
@@ -155,7 +159,9 @@ def _decode_data_url(url: str) -> bytes:
 
 def pack_signature(name: str | None, signature: str) -> str:
     """Join a signature and its id into one text."""
-    return f"{_ID_PREFIX}{name}|{signature}" if name else signature
+    if name:
+        return f"{_ID_PREFIX}{name}|{signature}"
+    return signature
 
 
 def unpack_signature(text: str) -> tuple[str | None, str]:
@@ -246,7 +252,9 @@ def _get_signature(part: ThinkingPart | ToolCallPart) -> str | None:
     if isinstance(signature, str):
         return signature
     extra = details.get(_EXTRA_KEY)
-    return f"{_JSON_PREFIX}{msgspec.json.encode(extra).decode()}" if extra else None
+    if extra:
+        return f"{_JSON_PREFIX}{msgspec.json.encode(extra).decode()}"
+    return None
 
 
 def _build_details(signature: str) -> dict[str, Any]:

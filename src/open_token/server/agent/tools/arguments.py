@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 from msgspec import Struct
 
+from open_token.jsontools.objects import omit_keys
 from open_token.server.agent.tools.interface import Json, ToolError
 from open_token.server.errors import ApiError
 
@@ -24,7 +25,7 @@ def build_parameters(shape: type[Struct]) -> Json:
     """Return the JSON Schema of a struct without references, as providers require it."""
     _, schemas = msgspec.json.schema_components([shape], ref_template="{name}")
     schema: Json = schemas[shape.__name__]
-    return {key: value for key, value in schema.items() if key not in ("title", "description")}
+    return omit_keys(schema, "title", "description")
 
 
 def parse_arguments(shape: type[S], arguments: Json, aliases: Mapping[str, str] | None = None) -> S:

@@ -83,6 +83,7 @@ class Bash:
         except OSError:
             raise ToolError("the command could not be started") from None
         finally:
+            # A command writes files without the workspace knowing, even one that is stopped.
             context.workspace.recount()
         await publish_files_changed(context.services, context.owner, context.session_id, "command")
         if code is None:

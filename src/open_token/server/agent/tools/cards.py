@@ -31,7 +31,7 @@ class ShowCard:
                 "height": {"type": "integer"},
                 "target": {
                     "enum": list(get_args(Target)),
-                    "description": "In the talk (inline), or beside it.",
+                    "description": "In the conversation (inline), or next to it.",
                 },
             },
             "required": ["html"],

@@ -73,7 +73,10 @@ class _Search:
         self._arguments = parsed
         self._deadline = time.monotonic() + seconds
         self._pattern = compile_pattern(parsed.pattern, ignore_case=parsed.ignore_case)
-        self._path_pattern = compile_pattern(translate_glob(parsed.glob)) if parsed.glob else None
+        if parsed.glob:
+            self._path_pattern = compile_pattern(translate_glob(parsed.glob))
+        else:
+            self._path_pattern = None
         self._matches: list[Json] = []
         self._counts: dict[str, int] = {}
         self._stopped = ""

@@ -191,6 +191,7 @@ class McpServers:
             async with asyncio.timeout(self._seconds):
                 result = await client.call_tool(tool, arguments)
         except mcp.MCPError as problem:
+            # A server that answers with an error works; only a lost connection is dropped.
             if problem.code not in _GONE_CODES:
                 raise ToolError(
                     f"the MCP server {server} refused: {truncate_middle(str(problem), 1000)}"
@@ -217,7 +218,9 @@ class McpServers:
         await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _list_server_tools(self, owner: str, server: str) -> list[Tool]:
-        if time.monotonic() - self._failed.get((owner, server), -_RETRY_SECONDS) < _RETRY_SECONDS:
+        # A server that cannot be started must not delay every run by its timeout.
+        failed_at = self._failed.get((owner, server), -_RETRY_SECONDS)
+        if time.monotonic() - failed_at < _RETRY_SECONDS:
             return []
         try:
             connection = await self._connect(owner, server)
@@ -244,8 +247,11 @@ class McpServers:
         """Close idle connections, and the least recently used ones when there are too many."""
         now = time.monotonic()
         by_use = sorted(self._open, key=lambda key: self._open[key].used)
-        idle = [key for key in by_use if now - self._open[key].used > _IDLE_SECONDS]
-        for owner, server in idle or by_use[: max(0, len(by_use) - _MAX_CONNECTIONS)]:
+        closing = [key for key in by_use if now - self._open[key].used > _IDLE_SECONDS]
+        if not closing:
+            excess = max(0, len(by_use) - _MAX_CONNECTIONS)
+            closing = by_use[:excess]
+        for owner, server in closing:
             await self._drop(owner, server)
 
     async def _drop(self, owner: str, server: str) -> None:

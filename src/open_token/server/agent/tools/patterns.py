@@ -34,6 +34,7 @@ def translate_glob(glob: str) -> str:
     position = 0
     depth = 0
     while position < len(glob):
+        # `**/` also matches no folder at all: `**/*.py` finds files at the top.
         if glob.startswith("**/", position):
             parts.append("(?:.*/)?")
             position += 3

@@ -96,6 +96,7 @@ def _read_lines(file: BinaryIO, parsed: ReadArguments) -> Json:
     has_more = False
     for piece in iter(partial(file.readline, _PIECE_BYTES), b""):
         if line >= parsed.offset:
+            # One piece is read too many: it shows that there is more.
             if line >= parsed.offset + parsed.limit or remaining <= 0:
                 has_more = True
                 break

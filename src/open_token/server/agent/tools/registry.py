@@ -53,11 +53,10 @@ async def list_session_tools(
         tools.append(Bash(sandbox, config.tool_timeout))
     if config.memory and state.session.memory_enabled:
         tools.append(Remember())
-    offered = {
-        **await toolbox.mcp.tools(owner, starts=starts),
-        **toolbox.python,
-        **{tool.spec.name: tool for tool in tools},
-    }
+    # Built-in tools come last: no server can replace Read or Bash by something of the same name.
+    offered = {**await toolbox.mcp.tools(owner, starts=starts), **toolbox.python}
+    for tool in tools:
+        offered[tool.spec.name] = tool
     disabled = _get_disabled(state.session.more)
     result: dict[str, Tool] = {}
     for name, tool in sorted(offered.items()):

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +15,7 @@ from open_token.model.log_events import Json, LogEntry
 from open_token.pipeline import export
 from open_token.server.agent.tools.arguments import refusals_as_errors, run_in_thread
 from open_token.server.agent.tools.interface import ToolContext, ToolError
+from open_token.server.core.jobs import Checkpoint
 from open_token.server.core.workspace import Workspace, publish_files_changed
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
@@ -36,12 +38,16 @@ async def export_session(context: ToolContext, words: str, is_confirmed: bool) -
             f"this would expose {' and '.join(exposed)}: "
             "ask the person, and call again with confirmed after a yes"
         )
+    # Outside the workspace: neither the log nor an export that fails half-way may be left where
+    # the agent and the person see it.
     with tempfile.TemporaryDirectory(prefix="open-token-") as folder:
         log = Path(folder) / "log.ndjson"
         exported = Path(folder) / "export"
         with log.open("wb") as out:
             await _write_log(context, out)
-        receipt = await asyncio.to_thread(_run_export, log, exported, context, options)
+        receipt = await context.services.jobs.run(
+            context.owner, lambda check: _run_export(log, exported, context, options, check)
+        )
         with refusals_as_errors(), exported.open("rb") as document:
             name = await asyncio.to_thread(
                 _find_free_name, context.workspace, options.get("mode", "json")
@@ -71,14 +77,16 @@ def _parse_options(words: str) -> dict[str, str]:
     return options
 
 
-def _run_export(log: Path, target: Path, context: ToolContext, options: dict[str, str]) -> Any:
+def _run_export(
+    log: Path, target: Path, context: ToolContext, options: dict[str, str], check: Checkpoint
+) -> Any:
     services = context.services
     source = Source(context.session_id, path=log)
     source.conversation = context.session_id
     try:
         export_context = load_context(options, services.env, services.config.data)
         with atomic_file(target) as out:
-            return export(source, out, export_context, _READER)
+            return export(source, out, replace(export_context, checkpoint=check), _READER)
     except OpenTokenError as problem:
         message = f"{problem.what}; {problem.help}" if problem.help else problem.what
         raise ToolError(message) from None

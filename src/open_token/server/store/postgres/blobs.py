@@ -58,6 +58,7 @@ async def read_blob(
     is_whole = start == 0 and length is None
     part = "data"
     if not is_whole:
+        # Cut in the database, so that a page of a large blob does not transfer all of it.
         end = "" if length is None else f", {int(length)}"
         part = f"substr(data, {int(start) + 1}{end})"
     data: bytes | None = await db.fetchval(

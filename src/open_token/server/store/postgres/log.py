@@ -80,9 +80,12 @@ _APPEND_ENTRIES = """
 
 def is_single_statement(write: SessionWrite) -> bool:
     """Return whether a write consists of entries and at most a fence."""
+    if not write.entries:
+        return False
+    if write.turns or write.checkpoints or write.blobs:
+        return False
     more = (write.session, write.client_message_id, write.run, write.run_end)
-    lists = (write.turns, write.checkpoints, write.blobs)
-    return bool(write.entries) and not any(lists) and all(item is None for item in more)
+    return all(item is None for item in more)
 
 
 async def append_in_one_statement(db: asyncpg.Connection, write: SessionWrite) -> Appended | None:
@@ -299,6 +302,7 @@ async def _write_references(
     if write.run_end is not None:
         await runs.end_run(db, write.fence, write.run_end)
     if write.client_message_id is not None:
+        # A client that sends the message again gets the answer of the first time.
         run_id = write.run.id if write.run else None
         await db.execute(
             """INSERT INTO client_messages (session, id, first, last, run_id)

@@ -106,15 +106,22 @@ async def fire_task(db: asyncpg.Connection, firing: Firing) -> TaskRun | None:
     task_id = firing.task_id
     owner = firing.owner
     if firing.due is None:
-        if not await db.fetchval(
+        # Started by hand: there is no slot to take. The row is locked, so that two clicks do not
+        # both find that nothing is running.
+        is_known = await db.fetchval(
             "SELECT 1 FROM scheduled_tasks WHERE id = $1 AND owner = $2 FOR UPDATE", task_id, owner
-        ):
+        )
+        if not is_known:
             raise NotFoundError("task")
-    elif not await db.fetchval(_TAKE_SLOT, firing.next_fire, task_id, owner, firing.due):
-        return None
-    if await db.fetchval(
+    else:
+        # Succeeds only while the task is still due at this time, so that one node takes it.
+        is_taken = await db.fetchval(_TAKE_SLOT, firing.next_fire, task_id, owner, firing.due)
+        if not is_taken:
+            return None
+    has_run = await db.fetchval(
         "SELECT 1 FROM scheduled_runs WHERE task_id = $1 AND fire_at = $2", task_id, firing.fire_at
-    ):
+    )
+    if has_run:
         return None
     error = firing.error
     if firing.if_running is not None and await db.fetchval(_IS_RUNNING, task_id):

@@ -67,7 +67,9 @@ def match_all_query(text: str) -> SearchQuery | None:
     """Return a query for rows with every word; None when the text has no words."""
     parts, is_prefix = search_text.split_query(text)
     phrases = _split_phrases(parts)
-    return SearchQuery(phrases, is_prefix) if phrases else None
+    if phrases:
+        return SearchQuery(phrases, is_prefix)
+    return None
 
 
 def match_any_query(text: str) -> SearchQuery | None:

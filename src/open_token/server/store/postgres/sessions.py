@@ -185,6 +185,8 @@ async def _find_matches(db: asyncpg.Connection, owner: str, q: str) -> tuple[set
     user = await db.fetchval("SELECT number FROM users WHERE id = $1", owner)
     if query is None or user is None:
         return set(), False
+    # The number of a session begins with that of its owner, and the place of a turn with that of
+    # its session: a range of numbers selects what the owner may see, without a join.
     first = user << COUNT_BITS
     end = (user + 1) << COUNT_BITS
     words = query.to_tsquery("&")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -28,7 +27,7 @@ from open_token.server.store.postgres.errors import (
 from open_token.server.store.rows import Appended, Caller, KeyRow, Scope, SessionWrite, Share
 from open_token.server.store.sqlite.database import PEPPER
 from open_token.server.store.sqlite.users import build_key, should_record_use
-from open_token.storage.files import make_folder, read_optional
+from open_token.storage.files import load_or_create_secret, make_folder, read_optional
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -287,6 +286,7 @@ class PostgresStore:
                 )
             except Exception as problem:
                 raise _build_open_error(problem) from None
+            # The pool is published only after the migration: nobody reads old tables.
             try:
                 async with pool.acquire() as db:
                     await schema.migrate(db)
@@ -346,7 +346,9 @@ def _build_open_error(problem: Exception) -> Exception:
             code="store.open",
         )
     error = connection_error(problem)
-    return error if isinstance(error, StoreError) else unavailable_error()
+    if isinstance(error, StoreError):
+        return error
+    return unavailable_error()
 
 
 async def _load_pepper(db: asyncpg.Connection, folder: Path) -> bytes:
@@ -357,9 +359,9 @@ async def _load_pepper(db: asyncpg.Connection, folder: Path) -> bytes:
         fingerprint = await user_queries.get_setting(db, "store.pepper")
         pepper = read_optional(path)
         if fingerprint is None:
-            pepper = pepper or _create_pepper(path)
+            pepper = _create_pepper(path)
             await user_queries.set_setting(db, "store.pepper", tokens.hash_pepper(pepper))
-        elif pepper is None or tokens.hash_pepper(pepper) != fingerprint:
+        elif not pepper or tokens.hash_pepper(pepper) != fingerprint:
             raise StoreError(
                 f"the file {PEPPER} in the data folder does not belong to this database",
                 where=str(folder),
@@ -377,9 +379,4 @@ def _create_pepper(path: Path) -> bytes:
             help="choose another folder, or give this user write permission",
             code="store.read-only",
         )
-    pepper = os.urandom(32)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(pepper)
-        out.flush()
-        os.fsync(out.fileno())
-    return pepper
+    return load_or_create_secret(path)

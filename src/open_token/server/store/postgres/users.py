@@ -4,6 +4,7 @@ import hmac
 
 import asyncpg
 
+from open_token.jsontools.objects import omit_keys
 from open_token.server.store import tokens
 from open_token.server.store.errors import ConflictError, NotFoundError, name_taken_error
 from open_token.server.store.rows import Caller, KeyRow, Share, User
@@ -113,9 +114,11 @@ async def find_key(db: asyncpg.Connection, key_id: str, digest: bytes) -> Caller
     )
     if row is None or not hmac.compare_digest(row["digest"], digest):
         return None
-    key = _to_key({name: value for name, value in row.items() if name != "digest"})
+    key = _to_key(omit_keys(row, "digest"))
     user = await get_user(db, key.user_id)
-    return None if user is None else Caller(user=user, key=key)
+    if user is None:
+        return None
+    return Caller(user=user, key=key)
 
 
 async def record_key_use(db: asyncpg.Connection, key_id: str, at: str) -> None:

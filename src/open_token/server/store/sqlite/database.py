@@ -18,7 +18,13 @@ from open_token.server.store.sqlite import shares
 from open_token.server.store.sqlite.readers import ReadConnection, Readers
 from open_token.server.store.sqlite.schema import migrate
 from open_token.server.store.sqlite.writer import Writer
-from open_token.storage.files import make_folder, read_optional, remove_leftovers, try_lock
+from open_token.storage.files import (
+    load_or_create_secret,
+    make_folder,
+    read_optional,
+    remove_leftovers,
+    try_lock,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -177,17 +183,13 @@ def _load_pepper(db: sqlite3.Connection, folder: Path) -> bytes:
     """
     path = folder / PEPPER
     fingerprint = shares.get_setting(db, "store.pepper")
-    pepper = read_optional(path)
     if fingerprint is None:
-        if pepper is None:
-            pepper = os.urandom(32)
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-                out.write(pepper)
-                out.flush()
-                os.fsync(out.fileno())
+        pepper = load_or_create_secret(path)
         shares.set_setting(db, "store.pepper", tokens.hash_pepper(pepper))
-    elif pepper is None or tokens.hash_pepper(pepper) != fingerprint:
+        return pepper
+    stored = read_optional(path)
+    if not stored or tokens.hash_pepper(stored) != fingerprint:
         raise damaged_error(
             f"the file {PEPPER} is missing or was replaced, so keys cannot be checked", folder
         )
-    return pepper
+    return stored

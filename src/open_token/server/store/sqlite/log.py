@@ -159,8 +159,12 @@ def _create_session(db: sqlite3.Connection, write: SessionWrite) -> SessionHead:
 
 
 def _write_log(db: sqlite3.Connection, head: SessionHead, prepared: PreparedWrite) -> int:
-    entries = enumerate(prepared.entries, start=head.last + 1)
-    rows = [(head.number, seq, *entry) for seq, entry in entries]
+    """Append the entries; return the sequence number of the last one."""
+    # Numbered here, inside the transaction that has compared `head.last` with what the writer
+    # expected. (session, seq) is unique in any case: two writers never store the same number.
+    rows = []
+    for seq, entry in enumerate(prepared.entries, start=head.last + 1):
+        rows.append((head.number, seq, *entry))
     db.executemany("INSERT INTO log (session, seq, at, kind, data) VALUES (?, ?, ?, ?, ?)", rows)
     return head.last + len(rows)
 

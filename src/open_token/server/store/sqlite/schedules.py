@@ -99,9 +99,11 @@ def fire_task(
     """
     task_id = firing.task_id
     if firing.due is None:
+        # Started by hand: there is no slot to take, but the task must exist.
         if get_task(db, firing.owner, task_id) is None:
             raise NotFoundError("task")
     else:
+        # Succeeds only while the task is still due at this time, so that one node takes it.
         slot = (firing.next_fire, task_id, firing.owner, firing.due)
         if not db.execute(_TAKE_SLOT, slot).rowcount:
             return None

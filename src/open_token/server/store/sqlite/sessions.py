@@ -76,6 +76,7 @@ def list_sessions(
     if template:
         return _list_by_template(db, owner, q, limit, offset, template)
     if q is None or not q.strip():
+        # A stored count: counting a hundred thousand rows would take longer than reading a page.
         row = db.execute("SELECT sessions_held FROM users WHERE id = ?", (owner,)).fetchone()
         sessions = db.execute(
             f"{_SELECT_SESSION} WHERE owner = ? {_LIST_ORDER} LIMIT ? OFFSET ?",
@@ -84,6 +85,7 @@ def list_sessions(
         items = [_to_session(session) for session in sessions]
         return SessionPage(items=items, total=row[0] if row else 0)
     matches, is_truncated = _find_matches(db, owner, q)
+    # Few matches are sorted; of many, the list is walked in its order until the page is full.
     if len(matches) <= _MAX_SORTED:
         numbers = _sort_numbers(db, owner, matches)
     else:

@@ -191,7 +191,8 @@ class SqliteStore:
     async def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
         """Create a key; its plain text is only returned here."""
         key, plaintext = user_queries.build_key(user_id, name, scope, at)
-        await self.database.writer.submit(user_queries.add_key, key, self._hash(plaintext))
+        digest = self._hash(plaintext)
+        await self.database.writer.submit(user_queries.add_key, key, digest)
         return key, plaintext
 
     async def check_key(self, plaintext: str, at: str) -> Caller | None:

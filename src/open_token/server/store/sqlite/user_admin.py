@@ -46,7 +46,8 @@ class UserAdmin:
     def add_key(self, user_id: str, name: str, scope: Scope, at: str) -> tuple[KeyRow, str]:
         """Create a key; its plain text is only returned here."""
         key, plaintext = users.build_key(user_id, name, scope, at)
-        self._write(users.add_key, key, tokens.hash_secret(self._pepper, plaintext))
+        digest = tokens.hash_secret(self._pepper, plaintext)
+        self._write(users.add_key, key, digest)
         return key, plaintext
 
     def revoke_key(self, user_id: str, key_id: str, at: str) -> bool:

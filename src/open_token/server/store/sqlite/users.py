@@ -115,9 +115,13 @@ def revoke_key(db: sqlite3.Connection, user_id: str, key_id: str, at: str) -> bo
 def find_key(db: sqlite3.Connection, key_id: str, digest: bytes) -> Caller | None:
     """Return the user and key of a valid API key."""
     row = db.execute(_FIND_KEY, (key_id,)).fetchone()
+    # Compared in constant time, and therefore not in SQL: a client could measure how many bytes of
+    # a guess are right.
     if row is None or not hmac.compare_digest(row[0], digest):
         return None
-    return Caller(user=_to_user(row[1:_FIRST_KEY_COLUMN]), key=_to_key(row[_FIRST_KEY_COLUMN:]))
+    user = _to_user(row[1:_FIRST_KEY_COLUMN])
+    key = _to_key(row[_FIRST_KEY_COLUMN:])
+    return Caller(user=user, key=key)
 
 
 def record_key_use(db: sqlite3.Connection, key_id: str, at: str) -> None:

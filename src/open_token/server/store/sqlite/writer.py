@@ -111,7 +111,9 @@ class Writer:
                 except Exception as problem:
                     if not db.in_transaction or db.total_changes != changes:
                         _roll_back(db)
-                        return [(job, None, problem)] if len(jobs) == 1 else None
+                        if len(jobs) == 1:
+                            return [(job, None, problem)]
+                        return None
                     # The job was refused before it changed anything: the others can go on.
                     outcomes.append((job, None, problem))
             db.execute("COMMIT")
