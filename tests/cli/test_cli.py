@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import fake_talk
+from helpers import fake_format
 from open_token import __version__
 from open_token.cli import main
 
@@ -46,13 +46,13 @@ def test_as_a_module() -> None:
 WAITING = """
 import sys, time, pytest
 sys.path.insert(0, {tests!r})
-import fake_talk
+from helpers import fake_format
 from open_token.cli import main
-fake_talk.install(pytest.MonkeyPatch())
+fake_format.install_fake_format(pytest.MonkeyPatch())
 def read(source, draft):
     print("reading", flush=True)
     time.sleep(60)
-fake_talk.read = read
+fake_format.read = read
 sys.argv = ["open-token", "export", "talk.jsonl", "-o", "out.json"]
 sys.exit(main())
 """
@@ -64,7 +64,7 @@ sys.exit(main())
 def test_a_command_that_is_stopped_leaves_nothing_behind(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    fake_talk.write(tmp_path / "talk.jsonl")
+    fake_format.write_fake_session(tmp_path / "talk.jsonl")
     script = WAITING.format(tests=str(Path(__file__).parents[1]))
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from helpers.random_runs import Batch, build_document, build_message, call, calls
 from open_token import api
 from open_token.cli import main
-from runs import Batch, call, calls, document, said
 
 CLAUDE = str(ROOT / "examples" / "claude_code.jsonl")
 CODEX = str(ROOT / "examples" / "codex_tides.jsonl")
 START = [
-    said("user", "Fix it."),
-    said("assistant", "I look."),
+    build_message("user", "Fix it."),
+    build_message("assistant", "I look."),
     calls(call("Bash", command="make test")),
 ]
 
 
 def written(path: Path, batches: list[Batch], **more: Any) -> str:
-    path.write_text(json.dumps(document(batches, **more)))
+    path.write_text(json.dumps(build_document(batches, **more)))
     return str(path)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from helpers.random_runs import Batch, build_document, build_message, call, calls
 from open_token.cli import main
 from open_token.cli.shared.console import Console
-from runs import Batch, call, calls, document, said
 
 FAR = [calls(call("Bash", command=f"step {n}")) for n in range(20)]
 
@@ -17,7 +17,7 @@ FAR = [calls(call("Bash", command=f"step {n}")) for n in range(20)]
 def told(tmp_path: Path, capsys: Any, one: list[Batch], other: list[Batch], *words: str) -> str:
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     for shift, (path, batches) in enumerate(zip(paths, (one, other), strict=True)):
-        path.write_text(json.dumps(document(batches, shift=shift)))
+        path.write_text(json.dumps(build_document(batches, shift=shift)))
     main(["diff", *map(str, paths), *words])
     return str(capsys.readouterr().out)
 
@@ -50,7 +50,7 @@ def test_all_shows_each(tmp_path: Path, capsys: Any) -> None:
     assert "folded" not in out
 
 
-def test_calls_in_another_order_are_told(tmp_path: Path, capsys: Any) -> None:
+def test_calls_in_another_order_are_reported(tmp_path: Path, capsys: Any) -> None:
     x, y = call("Bash", command="x"), call("Read", file_path="y")
     out = told(tmp_path, capsys, [calls(x, y), FAR[0]], [calls(y, x), FAR[1]], "--all")
     assert "in a different order" in out
@@ -58,11 +58,11 @@ def test_calls_in_another_order_are_told(tmp_path: Path, capsys: Any) -> None:
 
 def test_nothing_reaches_the_terminal_that_it_would_obey(tmp_path: Path, capsys: Any) -> None:
     evil = "\x1b]0;title\x07 \u202e \x9b31m\r\n\tb"
-    one = [said("user", "x"), calls(call(evil, evil, **{evil: evil}))]
+    one = [build_message("user", "x"), calls(call(evil, evil, **{evil: evil}))]
     other = [
-        said("user", evil),
+        build_message("user", evil),
         calls(call(f"{evil}2", failed=True, **{evil: "y"})),
-        said("assistant", evil),
+        build_message("assistant", evil),
     ]
     out = told(tmp_path, capsys, one, other, "--all")
     assert not {char for char in out if ord(char) < 32 and char != "\n"} | (
@@ -93,6 +93,6 @@ def test_colours_are_a_second_signal(tmp_path: Path, capsys: Any) -> None:
 def test_figures(tmp_path: Path, capsys: Any) -> None:
     one = [calls(call("Edit", failed=True, file_path=f"{n}.py", new_string="x")) for n in range(12)]
     other = [calls(call("Write", file_path=f"{n}.md", content="x")) for n in range(12)]
-    out = told(tmp_path, capsys, one, [*other, said("user", "more")])
+    out = told(tmp_path, capsys, one, [*other, build_message("user", "more")])
     assert "total   steps 12 -> 13 (+8 %)   failed 12 -> 0" in out
     assert "files   only B: 0.md, 1.md, 2.md, 3.md, 4.md, 5.md, 6.md, 7.md and 4 more" in out

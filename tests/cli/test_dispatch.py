@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token import __version__
 from open_token.cli import dispatch, main
 from open_token.cli.dispatch import VERBS, build_parser, load_verb
 from open_token.cli.shared.console import Console
 from open_token.errors import InputError, OpenTokenError
-from terminal import Terminal
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -39,7 +39,7 @@ class TestHelp:
 
     @pytest.mark.parametrize("columns", [80, 60])
     @pytest.mark.parametrize("verb", ["", *VERBS])
-    def test_it_fits_the_terminal(
+    def test_help_fits_the_terminal(
         self,
         verb: str,
         columns: int,
@@ -55,7 +55,7 @@ class TestHelp:
         assert too_long == []
         assert not any(line != line.rstrip() or "\t" in line for line in lines)
 
-    def test_it_never_gets_wider_than_80_columns(
+    def test_help_is_at_most_80_columns_wide(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("COLUMNS", "200")
@@ -64,7 +64,7 @@ class TestHelp:
         assert wide == told(capsys, "export", "--help")
 
     @pytest.mark.parametrize("verb", VERBS)
-    def test_it_has_summary_usage_exit_status_and_examples(
+    def test_help_has_summary_usage_exit_status_and_examples(
         self, verb: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         out = told(capsys, verb, "--help")[1]
@@ -78,7 +78,7 @@ class TestHelp:
         assert f"open-token {verb}" in examples
 
     @pytest.mark.parametrize("verb", VERBS)
-    def test_it_lists_every_option(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_lists_every_option(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
         out = told(capsys, verb, "--help")[1]
         parser = build_parser(verb, load_verb(verb))
         for action in parser._actions:
@@ -110,7 +110,7 @@ class TestHelp:
         assert (code, err) == (2, "")
         assert out == told(capsys, "--help")[1]
 
-    def test_it_names_every_verb_and_only_those(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_lists_exactly_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
         commands = told(capsys, "--help")[1].partition("\nGlobal options:")[0]
         names = re.findall(r"^  (\w+) ", commands, re.MULTILINE)
         assert sorted(names) == sorted(VERBS)
@@ -154,6 +154,7 @@ class TestTypos:
         [
             ["zzzzz"],
             ["help", "zzzzz"],
+            ["export", "--xyzzy"],
             ["formats", "extra"],
             ["schema", "everything"],
             ["completion"],
@@ -291,7 +292,7 @@ class TestProcess:
         started.stderr.close()
         assert started.wait() in (0, 141)
 
-    def test_a_full_disk_is_told(self) -> None:
+    def test_a_full_disk_is_reported(self) -> None:
         if not Path("/dev/full").exists():
             pytest.skip("there is no /dev/full here")
         with open("/dev/full", "wb") as full:

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-import fake_talk
+from helpers import fake_format
+from helpers.terminal import Terminal
 from open_token.cli import main
 from open_token.registry import READERS
-from terminal import Terminal
 
 # Stands in every input; whatever goes wrong, no message may show it.
 MARKER = "xylophone"
@@ -66,7 +66,7 @@ class Shell:
         return name
 
     def talk(self, *says: str, name: str = "talk.jsonl", tail: bytes = b"", **facts: Any) -> str:
-        path = fake_talk.write(self.folder / name, says=says or (MARKER,), **facts)
+        path = fake_format.write_fake_session(self.folder / name, says=says or (MARKER,), **facts)
         path.write_bytes(path.read_bytes() + tail)
         return name
 
@@ -82,7 +82,7 @@ class Shell:
 def shell(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> Shell:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return Shell(tmp_path / "work", capsysbinary, monkeypatch)
@@ -342,18 +342,17 @@ def cut(data: bytes, share: float) -> bytes:
 
 
 HEAD = b'{"fake_talk": "a"}\n'
+STREAM_HEADER = b'{"type":"header","open_token_version":"0.1"}\n'
 BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
-    "broken JSON on line 17": (
-        lambda s: [
-            s.write("talk.jsonl", HEAD + lines(15) + f'{{"say": {MARKER}}}\n'.encode() + lines(3))
-        ],
+    "no line is JSON": (
+        lambda s: [s.write("talk.jsonl", f'{{"say": {MARKER}}}\n{{"say": {MARKER}}}\n'.encode())],
         "input.json",
-        ("this line is not JSON", "--> talk.jsonl:17:9", "fix or remove that line"),
+        ("this line is not JSON", "--> talk.jsonl:1:9", "fix or remove that line"),
     ),
-    "a broken last line that is not half": (
-        lambda s: [s.write("talk.jsonl", HEAD + lines(3) + f'{{"say": {MARKER}}}'.encode())],
+    "an export with a torn line": (
+        lambda s: [s.write("talk.ndjson", STREAM_HEADER + f'{{"a": {MARKER}}}\n'.encode())],
         "input.json",
-        ("this line is not JSON", "--> talk.jsonl:5:9"),
+        ("this line is not JSON", "--> talk.ndjson:2:7", "fix or remove that line"),
     ),
     "a broken document": (
         lambda s: [
@@ -403,11 +402,9 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         ("no sessions found on this machine",),
     ),
     "invalid UTF-8": (
-        lambda s: [
-            s.write("talk.jsonl", HEAD + lines(2) + f'{{"say": "{MARKER} '.encode() + b'\xff"}\n')
-        ],
+        lambda s: [s.write("talk.jsonl", f'{{"fake_talk": "{MARKER} '.encode() + b'\xff"}\n')],
         "input.utf8",
-        ("not valid UTF-8", "--> talk.jsonl:4:20", "iconv"),
+        ("not valid UTF-8", "--> talk.jsonl:1:26", "iconv"),
     ),
     "UTF-16": (
         lambda s: [s.write("talk.jsonl", f'{{"say": "{MARKER}"}}'.encode("utf-16"))],
@@ -416,12 +413,12 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     ),
     "gzip cut off": (
         lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9000)), 0.7))],
-        "input.gzip",
+        "input.compressed",
         ("gzip data is damaged or cut off", "--> talk.gz", "gzip -dc"),
     ),
     "gzip cut off near its start": (
         lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9)), 0.5))],
-        "input.gzip",
+        "input.compressed",
         ("gzip data is damaged or cut off", "--> talk.gz"),
     ),
     "deep nesting": (
@@ -464,7 +461,7 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
 
 
 class TestPages:
-    def test_page_is_written_whole_and_told(self, shell: Shell) -> None:
+    def test_page_is_written_whole_and_reported(self, shell: Shell) -> None:
         talk = shell.write("talk.json", json.dumps(EXPORT).encode())
         assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 0
         page = (shell.folder / "talk.html").read_text()
@@ -524,7 +521,7 @@ class TestFormsOfOthers:
         ("to", "start"),
         [("atif", b'{\n  "schema_version": "ATIF-v1.8"'), ("otel", b'{"resourceSpans"')],
     )
-    def test_file_is_written_whole_and_what_is_lost_is_told(
+    def test_file_is_written_whole_and_what_is_lost_is_reported(
         self, shell: Shell, to: str, start: bytes
     ) -> None:
         note = {
@@ -567,7 +564,7 @@ class TestBadInput:
     output."""
 
     @pytest.mark.parametrize("name", BAD)
-    def test_it_is_told_and_nothing_is_written(self, shell: Shell, name: str) -> None:
+    def test_bad_input_is_reported_and_nothing_is_written(self, shell: Shell, name: str) -> None:
         prepare, code, parts = BAD[name]
         words = prepare(shell)
         before = shell.names()
@@ -602,7 +599,7 @@ class TestBadInput:
             and "missing" not in name
         ],
     )
-    def test_it_is_the_same_from_standard_input(self, shell: Shell, name: str) -> None:
+    def test_bad_input_from_standard_input_is_reported(self, shell: Shell, name: str) -> None:
         prepare, _, parts = BAD[name]
         file, *words = prepare(shell)
         assert shell.run("-", *words, stdin=(shell.folder / file).read_bytes()) == 3
@@ -610,9 +607,11 @@ class TestBadInput:
         self.check(shell.err, tuple(part.replace(file, "<stdin>") for part in parts))
 
     @pytest.mark.parametrize("reader", READERS)
-    @pytest.mark.parametrize(
-        "data",
-        [
+    def test_no_reader_falls_over_when_it_is_forced(
+        self, shell: Shell, reader: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake_format.install_fake_format(monkeypatch, beside=READERS)
+        for data in (
             b"",
             b"\0\1\2",
             f"{MARKER}\n".encode(),
@@ -621,28 +620,22 @@ class TestBadInput:
             b"5",
             b'[null, 5, "x", [], {}]',
             b"{}\n{}\n",
-        ],
-    )
-    def test_no_reader_falls_over_when_it_is_forced(
-        self, shell: Shell, reader: str, data: bytes, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        fake_talk.install(monkeypatch, beside=READERS)
-        code = shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json")
-        assert code in (
-            0,
-            2,
-            3,
-        )  # any text is a history of aider's, some formats hold several, some facts alone
-        if code:
-            self.check(shell.err, ("talk",))
-        assert shell.names() == (["talk"] if code else ["out.json", "talk"])
+        ):
+            code = shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json")
+            # Any text is a history of Aider's, some formats hold several conversations, some
+            # hold facts alone.
+            assert code in (0, 2, 3), data
+            if code:
+                self.check(shell.err, ("talk",))
+            assert shell.names() == (["talk"] if code else ["out.json", "talk"]), data
+            Path("out.json").unlink(missing_ok=True)
 
     def test_a_file_that_two_readers_claim(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shell.write("talk.json", b'[{"role": "user", "content": "hello"}]')
-        fake_talk.install(monkeypatch, beside=("openai_chat",))
-        monkeypatch.setattr(fake_talk, "sniff", lambda source: True)
+        fake_format.install_fake_format(monkeypatch, beside=("openai_chat",))
+        monkeypatch.setattr(fake_format, "sniff", lambda source: True)
         assert shell.run("talk.json", "-o", "out.json") == 3
         self.check(
             shell.err,
@@ -663,7 +656,7 @@ class TestBadInput:
         )
         assert MARKER not in shell.err
 
-    def test_a_stream_without_footer_is_told(self, shell: Shell) -> None:
+    def test_a_stream_without_footer_is_reported(self, shell: Shell) -> None:
         shell.run(shell.write("talk.json", json.dumps(EXPORT).encode()), "mode=ndjson")
         assert shell.run(shell.write("cut.ndjson", b"".join(shell.out.splitlines(True)[:-1]))) == 0
         assert "note    incomplete-stream: the stream has no footer" in shell.err
@@ -764,7 +757,7 @@ class TestBadOutput:
 
         shell.talk()
         shell.write("out.json", b"old")
-        monkeypatch.setattr(fake_talk, "read", read)
+        monkeypatch.setattr(fake_format, "read", read)
         assert shell.run("talk.jsonl", "-o", "out.json") == 130
         assert shell.run("talk.jsonl") == 130
         assert shell.out == b""
@@ -773,9 +766,10 @@ class TestBadOutput:
         assert shell.names() == ["out.json", "talk.jsonl"]
 
     def test_an_error_half_way_leaves_no_file(self, shell: Shell) -> None:
-        shell.write("talk.jsonl", HEAD + lines(50_000) + b"oops\n")
+        deep = b"[" * 9999 + b"]" * 9999
+        shell.write("talk.jsonl", HEAD + lines(50_000) + b'{"say": ' + deep + b"}\n")
         assert shell.run("talk.jsonl", "-o", "out.json") == 3
-        assert "--> talk.jsonl:50002:1" in shell.err
+        assert "--> talk.jsonl:50002" in shell.err
         assert shell.names() == ["talk.jsonl"]
 
     def test_a_closed_pipe_is_no_trouble(self, shell: Shell) -> None:
@@ -799,3 +793,56 @@ def _many(event: dict[str, Any]) -> list[dict[str, Any]]:
         {**event, "id": f"evt_{n:06d}", "content": {"mime": "text/plain", "text": "x" * 1000}}
         for n in range(1, 600)
     ]
+
+
+class TestOnATerminal:
+    """Without -o, a document goes to a new file: it would flood the screen."""
+
+    @pytest.mark.parametrize(
+        ("words", "name"),
+        [
+            ([], "talk.open-token.json"),
+            (["--mode", "ndjson"], "talk.open-token.ndjson"),
+            (["--to", "html"], "talk.html"),
+            (["--to", "markdown"], "talk.md"),
+        ],
+    )
+    def test_a_file_is_written_and_named(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
+    ) -> None:
+        shell.talk("hello")
+        with Terminal(monkeypatch, stdout=True) as terminal:
+            assert main(["export", "talk.jsonl", *words]) == 0
+        assert f"wrote   {name}" in terminal.seen
+        assert Path(name).stat().st_size > 100
+        assert "hello" not in terminal.seen
+
+    def test_an_existing_file_is_left_alone(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shell.talk("hello")
+        Path("talk.html").write_text("mine")
+        with Terminal(monkeypatch, stdout=True) as terminal:
+            assert main(["export", "talk.jsonl", "--to", "html"]) == 0
+        assert "wrote   talk-2.html" in terminal.seen
+        assert Path("talk.html").read_text() == "mine"
+
+    @pytest.mark.parametrize("words", [["-o", "-"], ["--to", "brief"]])
+    def test_the_screen_is_used_where_it_is_wanted(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    ) -> None:
+        shell.talk("hello")
+        with Terminal(monkeypatch, stdout=True) as terminal:
+            assert main(["export", "talk.jsonl", *words]) == 0
+        assert "hello" in terminal.seen
+        assert sorted(path.name for path in Path().iterdir()) == ["talk.jsonl"]
+
+    def test_a_page_is_opened_in_a_browser(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened: list[str] = []
+        monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+        shell.talk("hello")
+        assert shell.run("talk.jsonl", "--to", "html", "--open") == 0
+        assert opened == [(Path.cwd() / "talk.html").as_uri()]
+        assert shell.run("talk.jsonl", "--open") == 2

@@ -16,7 +16,7 @@ from open_token.sources.source import Source
 EXAMPLE = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
 
 
-def test_it_tells_what_it_saw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_counts_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, seen = Source.of(EXAMPLE), FidelityObserver()
     with (tmp_path / "out").open("wb") as out:
         receipt = export(

@@ -177,7 +177,7 @@ def test_the_conversation_itself_is_never_replaced(
     assert talk.read_bytes() == Path(TALK).read_bytes()
 
 
-def test_what_stays_behind_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_stays_behind_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = ["max_bytes=5000", "drop=oldest", "-o", "small.jsonl"]
     assert main(["handoff", TALK, "--to", "pi", *small]) == 0
     assert "omitted events dropped to fit: " in capsys.readouterr().err

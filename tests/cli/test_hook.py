@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
 from open_token.cli import hook, main
+from open_token.cli.hook_run import list_folder_options
 from open_token.library.hooks.handlers import get_hooks, list_hook_agents
 from open_token.library.hooks.log import LogLine, append_log
 
@@ -48,10 +51,15 @@ def test_install_and_uninstall_say_what_they_did(
     command = json.loads((home / ".codex/hooks.json").read_text())["hooks"]["Stop"][0]["hooks"][0][
         "command"
     ]
-    assert (
-        command
-        == f"{home.parent}/bin/open-token hook run --for codex --to {home.parent}/here/talks"
-    )
+    words = shlex.split(command)
+    assert words[:7] == [
+        f"{home.parent}/bin/open-token",
+        *("hook", "run", "--for", "codex", "--to"),
+        f"{home.parent}/here/talks",
+    ]
+    # Where the settings of the user are is said here, and not by the environment of the agent.
+    assert words[7:] == [*list_folder_options(os.environ)]
+    assert "--open-token-home" in words
     assert told(capsys, "uninstall", "--for", "codex") == (
         0,
         ["removed      ~/.codex/hooks.json"],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_calls import TALKS, settle
+from helpers.hook_calls import TALKS, write_sessions
 from open_token.cli import main
 from open_token.cli.hook_keep import drop_option_variables
 from open_token.library.hooks.payload import HookCall
@@ -17,7 +17,7 @@ SECRET = "-".join(("sk", "ant", "api03", "x7Kp" * 23 + "AA"))
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settle(tmp_path)
+    write_sessions(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "ot"))
     monkeypatch.setenv("OPEN_TOKEN_REDACT", "none")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_calls import TALKS, calls, settle
+from helpers.hook_calls import TALKS, build_hook_calls, write_sessions
 from open_token.cli import hook_run, main
+from open_token.cli.hook_run import build_environment, list_folder_options
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.library.hooks.queue import CallQueue
 
@@ -23,7 +24,7 @@ PATIENCE = 60.0
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """What would have been started."""
     found: list[Sequence[str]] = []
-    monkeypatch.setattr(hook_run, "start_detached", lambda command, _: found.append(command))
+    monkeypatch.setattr(hook_run, "start_detached", lambda command, *_: found.append(command))
     return found
 
 
@@ -32,7 +33,7 @@ def say(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: st
     path.write_bytes(data)
     with path.open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
-        return main(["hook", "run", *words])
+        return main(["hook", "run", *words, *list_folder_options(os.environ)])
 
 
 def test_a_call_is_handed_on(
@@ -82,7 +83,8 @@ def test_a_machine_on_which_nothing_can_be_written_hears_nothing(
 
 
 def hook(env: dict[str, str], *words: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "open_token", "hook", "run", *words]
+    options = list_folder_options(env)
+    command = [sys.executable, "-m", "open_token", "hook", "run", *words, *options]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=stdin, stdout=pipe, stderr=pipe, env=env)
 
@@ -102,7 +104,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(tmp_path / "home"), "OPEN_TOKEN_HOME": str(tmp_path / "ot")}
 
 
-def test_it_waits_neither_for_an_end_nor_for_a_start_of_what_is_said(env: dict[str, str]) -> None:
+def test_hook_does_not_wait_for_its_input(env: dict[str, str]) -> None:
     with hook(env) as process:  # the pipe stays open
         assert process.wait(PATIENCE) == 0
         assert spoken(process) == b""
@@ -115,13 +117,53 @@ def test_endless_words_are_not_listened_to(env: dict[str, str]) -> None:
         assert process.wait(PATIENCE) == 0
 
 
+def test_a_project_does_not_choose_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Sequence[str]]
+) -> None:
+    """Whatever folders the environment names, the call goes where the installation said."""
+    monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "mine"))
+    own = list_folder_options(os.environ)
+    for name in ("OPEN_TOKEN_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "project"))
+    monkeypatch.setenv("OPEN_TOKEN_REDACT", "none")
+    path = tmp_path / "said"
+    path.write_bytes(json.dumps({"sessionId": TALKS["codex"].id}).encode())
+    with path.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main(["hook", "run", "--for", "codex", *own]) == 0
+    assert len(list((tmp_path / "mine/data/hooks").glob("*.call"))) == 1
+    assert not (tmp_path / "project").exists()
+    assert len(started) == 1
+
+
+def test_the_environment_of_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_run, "_find_account_home", lambda: "/home/mia")
+    hostile = {
+        "OPEN_TOKEN_REDACT": "none",
+        "OPEN_TOKEN_HOME": "p",
+        "HOME": "p",
+        "XDG_DATA_HOME": "p",
+    }
+    assert build_environment(hostile | {"PATH": "/bin"}, {}) == {
+        "PATH": "/bin",
+        "HOME": "/home/mia",
+    }
+    mine = {"OPEN_TOKEN_HOME": "/home/mia/ot", "HOME": "/home/mia", "XDG_DATA_HOME": "/data"}
+    words = list_folder_options(mine)
+    assert words == ("--open-token-home", "/home/mia/ot", "--xdg-data-home", "/data")
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    assert build_environment(hostile, options) == mine
+    # Where the home of the account is another one, as in some containers, it is named.
+    assert list_folder_options({"HOME": "/root"}) == ("--home", "/root")
+
+
 def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
     """Twelve hooks at the same time: each conversation is in the archive once, and nothing was said
     or left."""
-    paths = settle(tmp_path / "home")
+    paths = write_sessions(tmp_path / "home")
     processes = []
     for name in TALKS:
-        for said in calls(name, paths[name])[:1] * 2:
+        for said in build_hook_calls(name, paths[name])[:1] * 2:
             process = hook(env, "--for", name)
             assert process.stdin
             process.stdin.write(json.dumps(said).encode())

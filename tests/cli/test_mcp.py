@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hook_calls import TALKS, settle
+from helpers.hook_calls import TALKS, write_sessions
 from open_token.cli import main
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settle(tmp_path)
+    write_sessions(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "ot"))
     monkeypatch.chdir(tmp_path)
@@ -88,7 +88,7 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
         async with mcp.Client(started, mode=mode) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools if tool.annotations.read_only_hint] == [
-                "list_sessions", "brief", "validate", "verify", "get_events",
+                "list_sessions", "search", "brief", "validate", "verify", "get_events",
             ]  # fmt: skip
             listed = await client.call_tool("list_sessions", {"limit": 3})
             known = listed.structured_content["sessions"][0]["id"]

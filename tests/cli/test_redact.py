@@ -14,15 +14,17 @@ from typing import Any
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli import main
-from rule_holes import filled
-from terminal import Terminal
+from open_token.redaction.rule_catalogue import fill_placeholders
 
-GITHUB = filled("ghp_{alnum:36}", "cli")[0]
-PASSWORD = filled("{pass:14}", "cli")[0]
-JWT = filled("{jwt}", "cli")[0]
-PEM = filled("-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "cli")[0]
-EMAIL = filled("{word:5}.{word:7}@mail.test", "cli")[0]
+GITHUB = fill_placeholders("ghp_{alnum:36}", "cli")[0]
+PASSWORD = fill_placeholders("{pass:14}", "cli")[0]
+JWT = fill_placeholders("{jwt}", "cli")[0]
+PEM = fill_placeholders(
+    "-----BEGIN PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END PRIVATE KEY-----", "cli"
+)[0]
+EMAIL = fill_placeholders("{word:5}.{word:7}@mail.test", "cli")[0]
 SECRETS = (GITHUB, PASSWORD, JWT, PEM.split("\n")[1], EMAIL)
 TALK = {
     "messages": [
@@ -211,7 +213,7 @@ class TestText:
         assert (code, mark(out)) == (0, "a <github_token>\nb é\n")
         assert err == "read    text  <stdin>\nredact  masked 1 github_token (1 distinct value)\n"
 
-    def test_who_sits_at_a_terminal_is_told_to_type(
+    def test_who_sits_at_a_terminal_is_reported_to_type(
         self, told: Told, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         with Terminal(monkeypatch, ("end with Ctrl-D", b"plain words\n\x04")) as terminal:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from fuzzing.planting import FORMS, LEVELS, is_left, is_seen, plants
+from helpers.terminal import Terminal
 from open_token.cli import main
 from open_token.cli import redact as redact_module
 from open_token.cli import rules as rules_module
 from open_token.cli.shared import findings as found_module
-from rule_holes import filled
-from terminal import Terminal
+from open_token.redaction.rule_catalogue import fill_placeholders
 
 SHAPES = (
     "ghp_{alnum:36}",
@@ -33,7 +33,7 @@ SHAPES = (
     "card {luhn:4,16}",
     "IBAN {iban:DE}",
 )
-PLANTED = [filled(shape, "leaks") for shape in SHAPES]
+PLANTED = [fill_placeholders(shape, "leaks") for shape in SHAPES]
 VALUES = sorted(
     {value for _, values in PLANTED for value in values if len(value) >= 8} | {PLANTED[10][0][5:]}
 )
@@ -259,7 +259,6 @@ def test_what_is_remembered_holds_no_value(
     assert leaked(terminal.seen + said) == []
 
 
-KINDS = [plant for level in LEVELS for plant in plants("every kind", level)]
 HIDDEN = ("plain", "JSON once")
 
 
@@ -273,13 +272,15 @@ def told_by(words: list[str], capsys: pytest.CaptureFixture[str], patch: pytest.
 
 
 @pytest.mark.parametrize("form", HIDDEN)
+@pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.full)])
 def test_every_kind_in_every_output(
-    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: str, share: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each kind of secret and of personal data in each place of a conversation, and in a text."""
     monkeypatch.setattr("open_token.cli.shared.progress._DELAY", 0.0)
     monkeypatch.setattr("open_token.cli.shared.progress._INTERVAL", 0.0)
-    made = [plant for plant in KINDS if is_seen(plant, form)]
+    kinds = [plant for level in LEVELS for plant in plants(form, level, share)]
+    made = [plant for plant in kinds if is_seen(plant, form)]
     said = [FORMS[form](plant.text) for plant in made]
     calls = [
         {
@@ -298,7 +299,7 @@ def test_every_kind_in_every_output(
         json.dumps({"messages": [*talk, {"role": "assistant", "tool_calls": calls}, *results]})
     )
     Path("kinds.txt").write_text("\n\n".join(said))
-    assert sum(is_left(plant, form, Path("kinds.txt").read_text()) for plant in made) > 450
+    assert sum(is_left(plant, form, Path("kinds.txt").read_text()) for plant in made) > 450 // share
     Path("cut.jsonl").write_text(
         "\n".join(json.dumps({"type": "user", "message": text})[:-1] for text in said)
     )

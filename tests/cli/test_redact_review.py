@@ -6,13 +6,13 @@ import unicodedata
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli.redact_review import FALSE_POSITIVE, KEEP, MASK, _Review, review, summarize
 from open_token.cli.shared.console import Console
 from open_token.redaction.findings import Finding, Place
-from rule_holes import filled
-from terminal import Terminal
+from open_token.redaction.rule_catalogue import fill_placeholders
 
-SECRET = filled("ghp_{alnum:36}", "review")[0]
+SECRET = fill_placeholders("ghp_{alnum:36}", "review")[0]
 
 
 def finding(number: int, places: int = 1, kind: str = "github_token") -> Finding:
@@ -176,7 +176,7 @@ def test_every_place_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(40, 24), (40, 12), (24, 16)])
-def test_every_key_is_told_on_a_narrow_screen(
+def test_every_key_is_reported_on_a_narrow_screen(
     columns: int, lines: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Terminal(monkeypatch, ("1 of 1", b"q"), columns=columns, lines=lines) as terminal:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from helpers.terminal import Terminal
 from open_token.cli import main, replay_player
-from terminal import Terminal
 
 TALK = str(ROOT / "examples" / "claude_code.jsonl")
 

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import ROOT
+from helpers.replay_clients import over_http, played
 from open_token.api import export
 from open_token.cli import main
-from replay_clients import over_http, played
 
 TALK = ROOT / "examples" / "codex.jsonl"
 SECRET = "low-water-" + "4-herons"
@@ -24,12 +24,12 @@ SECRET = "low-water-" + "4-herons"
 AGENT = """
 import json, os, sys
 sys.path[:0] = [{tests!r}]
-from replay_clients import over_http, played
+from helpers.replay_clients import over_http, played
 talk = json.loads(open({talk!r}).read())
-port = int(os.environ["OPEN_TOKEN_REPLAY_URL"].rpartition(":")[2])
+url = os.environ["OPEN_TOKEN_REPLAY_URL"]
 assert os.environ["ANTHROPIC_BASE_URL"] == sys.argv[1] == os.environ["OPEN_TOKEN_REPLAY_URL"]
 print("the agent speaks")
-sys.exit(3 if played(over_http(port), talk, {wire!r}, stream=True) else int(sys.argv[2]))
+sys.exit(3 if played(over_http(url), talk, {wire!r}, stream=True) else int(sys.argv[2]))
 """
 
 
@@ -134,8 +134,8 @@ def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
     assert main(["replay", "check", str(TALK), "--within", "0.5", "--", "sh", "-c", stubborn]) == 1
 
 
-def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
-    """A server in a process of its own, and its port."""
+def served(*words: str) -> tuple["subprocess.Popen[str]", str]:
+    """A server in a process of its own, and its URL."""
     line = [sys.executable, "-m", "open_token", "replay", "serve", str(TALK), *words]
     env = {
         **os.environ,
@@ -148,7 +148,7 @@ def served(*words: str) -> tuple["subprocess.Popen[str]", int]:
     assert process.stderr is not None
     for said in process.stderr:
         if said.startswith("listen "):
-            return process, int(said.split()[1].rpartition(":")[2])
+            return process, said.split()[1]
     raise AssertionError("it never said where it listens")
 
 
@@ -164,8 +164,8 @@ def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
 
 
 def test_serve_once_ends_by_itself() -> None:
-    process, port = served("--once", "--json")
-    assert played(over_http(port), export(TALK, redact="none"), "responses", stream=True) == 0
+    process, url = served("--once", "--json")
+    assert played(over_http(url), export(TALK, redact="none"), "responses", stream=True) == 0
     out, err = ended(process)
     *lines, last = [json.loads(line) for line in out.splitlines()]
     assert process.returncode == 0
@@ -181,12 +181,12 @@ def test_serve_once_ends_by_itself() -> None:
 
 
 def test_agent_is_answered_though_nobody_reads_along_any_more() -> None:
-    process, port = served("--once", "--json")
+    process, url = served("--once", "--json")
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     try:
-        assert played(over_http(port), export(TALK, redact="none"), "responses", stream=True) == 0
+        assert played(over_http(url), export(TALK, redact="none"), "responses", stream=True) == 0
         assert "served  3 of 3 steps" in process.stderr.read()
     finally:
         process.kill()
@@ -195,9 +195,9 @@ def test_agent_is_answered_though_nobody_reads_along_any_more() -> None:
 
 
 def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
-    process, port = served("--for", "codex")
+    process, url = served("--for", "codex")
     talk = other(export(TALK, redact="none"), "Find out why and fix it", "Find out why and mend it")
-    assert played(over_http(port), talk, "chat", stream=False) == 1
+    assert played(over_http(url), talk, "chat", stream=False) == 1
     process.send_signal(signal.SIGINT)
     _, err = ended(process)
     assert process.returncode == 1

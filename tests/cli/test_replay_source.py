@@ -35,7 +35,7 @@ def test_errors_say_what_to_do(
     assert said in capsys.readouterr().err
 
 
-def test_a_talk_in_which_no_model_speaks(
+def test_a_conversation_in_which_no_model_speaks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "talk.json").write_text('{"messages": [{"role": "user", "content": "Anybody?"}]}')

@@ -42,6 +42,7 @@ def test_there_and_back(talk: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         "schema": "open-token/restored/1",
         "files": ["talk.jsonl"],
         "records": 1,
+        "missing": 0,
     }
     assert "total   1 record in 1 file" in captured.err
     assert json.loads((tmp_path / "back" / "talk.jsonl").read_text()) == RECORD

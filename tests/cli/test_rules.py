@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli import main
-from open_token.redaction.rule_catalogue import list_rules
-from rule_holes import filled
-from terminal import Terminal
+from open_token.redaction.rule_catalogue import fill_placeholders, list_rules
 
-GITHUB = filled("ghp_{alnum:36}", "rules")[0]
+GITHUB = fill_placeholders("ghp_{alnum:36}", "rules")[0]
 RULE = """
 [[rule]]
 id = "acme-ticket"
@@ -210,7 +209,7 @@ def test_explain_tells_what_fires_and_what_nearly_does(
 
 
 def test_explain_goes_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
-    wide, other = "漢" * 40, filled("xoxb-{digit:12}-{digit:12}-{alnum:24}", "rules")[0]
+    wide, other = "漢" * 40, fill_placeholders("xoxb-{digit:12}-{digit:12}-{alnum:24}", "rules")[0]
     Path("log.txt").write_text(f"{GITHUB}\n{wide} {other} {wide}\n{GITHUB}\n")
     lines = told(capsys, "explain", "log.txt")[1].splitlines()
     assert [line.split("  ")[1] for line in lines[::2]] == ["line 1", "line 2", "line 3"]
@@ -276,7 +275,7 @@ def test_usage(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) 
     assert what in err
 
 
-def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = told(capsys, "test", "none.toml")
     assert code == 3
     assert "no such file" in err

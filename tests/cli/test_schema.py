@@ -16,7 +16,7 @@ from open_token.model.json_schema import build_document_schema, build_record_sch
         (["record"], build_record_schema()),
     ],
 )
-def test_it_prints_the_schema(
+def test_schema_is_printed(
     words: list[str], schema: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["schema", *words]) == 0

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.server.local_services import free_port
+from helpers.server.stores import ANNA, create_session, new_postgres, open_store
 from open_token.cli.server import migrate_data
 from open_token.cli.shared.console import Console
 from open_token.errors import StoreError, UsageError
-from services import free_port
-from stores import ANNA, new_postgres, new_session, opened
 
 
 @pytest.mark.parametrize("words", [[], ["to"], ["from", "x"], ["to", "a", "b"], ["up", "x"]])
@@ -19,7 +19,7 @@ def test_too_few_words_are_a_usage_error(tmp_path: Path, words: list[str]) -> No
 
 
 def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
-    opened(tmp_path / "data").close()
+    open_store(tmp_path / "data").close()
     with pytest.raises(StoreError) as caught:
         migrate_data(
             ["to", f"postgresql://u:secret@127.0.0.1:{free_port()}/x"],
@@ -31,8 +31,8 @@ def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = opened(tmp_path / "data")
-    new_session(store)
+    store = open_store(tmp_path / "data")
+    create_session(store)
     store.close()
     url = new_postgres()
     assert migrate_data(["to", url], tmp_path / "data", Console({})) == 0
@@ -47,6 +47,6 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     )
     told = json.loads(capsys.readouterr().out)
     assert told["rows"]["users"] == 2
-    store = opened(tmp_path / "new")
+    store = open_store(tmp_path / "new")
     assert store.session(ANNA, "sess_1") is not None
     store.close()

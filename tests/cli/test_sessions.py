@@ -4,34 +4,35 @@ import itertools
 import json
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-import fake_talk
-from fake_reader import add_reader
-from fake_talk import write
+from helpers import fake_format
+from helpers.fake_format import write_fake_session
+from helpers.fake_reader import add_reader
+from helpers.terminal import Terminal
 from open_token.builder.draft import Draft
 from open_token.cli import main
 from open_token.library import file_ends
 from open_token.model.document import Found
 from open_token.sources.source import Source
-from terminal import Terminal
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two conversations, one of them held in the folder `here`, where we stand."""
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     (tmp_path / "here").mkdir()
-    write(
+    write_fake_session(
         tmp_path / ".fake" / "a" / "aaaaaaaa-1111.jsonl",
         10,
         title="bake\tbread \x1b[2J\u202e",
         cwd="/elsewhere",
     )
-    write(
+    write_fake_session(
         tmp_path / ".fake" / "a" / "bbbbbbbb-2222.jsonl",
         20,
         title="sow beans " * 20,
@@ -82,7 +83,7 @@ def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ids_are_shown_long_enough_to_tell_them_apart(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(home / ".fake" / "a" / "aaaaaaaa-1122.jsonl", 30)
+    write_fake_session(home / ".fake" / "a" / "aaaaaaaa-1122.jsonl", 30)
     with Terminal(monkeypatch, columns=70, stdout=True) as terminal:
         main(["sessions"])
     rows = terminal.seen.split("\r\n")
@@ -94,7 +95,9 @@ def test_long_ids_take_the_room_of_the_sizes_on_a_narrow_screen(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for end in "12":
-        write(home / ".fake" / "a" / f"{'c' * 35}{end}.jsonl", 30, title="sow beans " * 20)
+        write_fake_session(
+            home / ".fake" / "a" / f"{'c' * 35}{end}.jsonl", 30, title="sow beans " * 20
+        )
     with Terminal(monkeypatch, columns=80, stdout=True) as terminal:
         main(["sessions"])
     rows = terminal.seen.split("\r\n")
@@ -117,7 +120,7 @@ def test_many_on_a_screen_are_the_newest_thirty(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(40):
-        write(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
+        write_fake_session(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
     with Terminal(monkeypatch, stdout=True) as terminal:
         main(["sessions"])
     rows = terminal.seen.split("\r\n")
@@ -130,7 +133,7 @@ def test_many_on_a_screen_are_the_newest_thirty(
 
 def test_many_in_a_pipe_are_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(40):
-        write(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
+        write_fake_session(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
     assert told(capsys)[1].count("\n") == 42
 
 
@@ -270,7 +273,7 @@ def test_the_second_time_no_file_is_opened(
     assert told(capsys) == before
 
 
-def test_a_limit_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         told(capsys, "--limit", "1")[2]
         == "1 of 2. List all: --all.  Export one: open-token export ID\n"
@@ -289,7 +292,7 @@ def test_quiet_has_no_closing_line(home: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_name_that_is_not_utf8(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(home / ".fake" / "b" / "x.jsonl")
+    path = write_fake_session(home / ".fake" / "b" / "x.jsonl")
     os.rename(path, path.with_name(os.fsdecode(b"bad\xff.jsonl")))
     path.with_name(os.fsdecode(b"bad\xff.jsonl")).write_text("{}\n")
     code, out, _ = told(capsys)
@@ -327,3 +330,66 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
     assert main(["export", "monday", "-q"]) == 0
     events = json.loads(capsys.readouterr().out)["events"]
     assert [event["content"]["text"] for event in events] == ["sow", "rest"]
+
+
+def test_what_cannot_be_read_is_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = home / ".codeium" / "windsurf" / "cascade"
+    folder.mkdir(parents=True)
+    (folder / "one.pb").write_bytes(b"\x01\x02")
+    (folder / "two.pb").write_bytes(b"\x03")
+    (folder / "empty.pb").write_bytes(b"")
+    code, _, err = told(capsys)
+    assert code == 0
+    assert err.splitlines()[-1] == (
+        "2 files with sessions of Windsurf in ~/.codeium/windsurf/cascade cannot be read: "
+        "they are encrypted"
+    )
+    _, out, _ = told(capsys, "--json")
+    assert json.loads(out)["unreadable"] == [
+        {
+            "agent": "windsurf",
+            "title": "Windsurf",
+            "folder": str(folder),
+            "files": 2,
+            "bytes": 3,
+            "reason": "they are encrypted",
+        }
+    ]
+    _, _, err = told(capsys, "--agent", "fake_talk")
+    assert "Windsurf" not in err
+
+
+def test_what_cannot_be_read_is_told_where_nothing_else_is(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(home / ".fake")
+    folder = home / ".gemini" / "antigravity" / "conversations"
+    folder.mkdir(parents=True)
+    (folder / "one.pb").write_bytes(b"\x01")
+    code, _, err = told(capsys)
+    assert code == 1
+    assert "no sessions found" in err
+    assert "1 file with sessions of Antigravity IDE" in err
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        (".kiro/sessions/cli/1.jsonl", "Kiro CLI"),
+        (".kiro/sessions/work/sess_1/messages.jsonl", "Kiro CLI"),
+        (
+            ".config/Kiro/User/globalStorage/kiro.kiroagent/workspace-sessions/L3c/1-2-3.json",
+            "Kiro IDE",
+        ),
+        (".config/github-copilot/iu/chat-sessions/1/copilot-chat-nitrite.db", "JetBrains"),
+        (".gemini/antigravity/implicit/1.pb", "Antigravity IDE"),
+    ],
+)
+def test_agents_without_a_reader(
+    home: Path, capsys: pytest.CaptureFixture[str], path: str, title: str
+) -> None:
+    (home / path).parent.mkdir(parents=True)
+    (home / path).write_bytes(b"x")
+    _, _, err = told(capsys)
+    assert err.count("cannot be read") == 1
+    assert title in err

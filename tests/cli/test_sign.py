@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from helpers.signers import CHAT, allowed, create_key, public
 from open_token.api import export_file
 from open_token.cli import main
-from signers import CHAT, allowed, new_key, public
 
 Out = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
-    return new_key(tmp_path)
+    return create_key(tmp_path)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_who_signed(talk: Path, key: Path, tmp_path: Path, capsys: Out) -> None:
     assert "the key came with the file" in captured.err
     assert main(["verify", str(talk), "--signed"]) == 4
     assert "not signed by a trusted key" in capsys.readouterr().out
-    other = new_key(tmp_path, "ben")
+    other = create_key(tmp_path, "ben")
     assert main(["verify", str(talk), "--trust", str(public(other))]) == 4
     assert main(["verify", str(talk), "--trust", str(allowed(tmp_path / "list", other, key))]) == 0
 
@@ -238,3 +238,24 @@ def test_what_is_no_signature_is_not_carried_along(talk: Path, tmp_path: Path, c
     assert "signatures-dropped" in capsys.readouterr().err
     again = json.loads((tmp_path / "again.json").read_bytes())
     assert [entry["scheme"] for entry in again["integrity"]["signatures"]] == ["sshsig"]
+
+
+def test_what_no_signature_covers_is_a_failure_where_one_is_asked_for(
+    tmp_path: Path, key: Path, capsys: Out
+) -> None:
+    path = tmp_path / "talk.ndjson"
+    export_file(CHAT, path, mode="ndjson", redact="none")
+    header, *lines, footer = path.read_bytes().splitlines(keepends=True)
+    head = json.loads(header)
+    end = json.loads(footer) | {"conversation": head["conversation"]}
+    path.write_bytes(b"".join((header, *lines, json.dumps(end).encode() + b"\n")))
+    assert main(["sign", str(path), "-o", str(path), "--key", str(key)]) == 0
+    trust = ["--trust", str(public(key))]
+    assert main(["verify", str(path), *trust]) == 0
+    head["conversation"]["source_runtime"] = "another"
+    _, rest = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(json.dumps(head).encode() + b"\n" + rest)
+    capsys.readouterr()
+    assert main(["verify", str(path), *trust]) == 4
+    assert "signed by a trusted key, but not all of it" in capsys.readouterr().out
+    assert main(["verify", str(path)]) == 0

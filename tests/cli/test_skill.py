@@ -67,7 +67,7 @@ def test_project_scope_writes_below_the_working_folder(
     assert list(home.glob("**/SKILL.md")) == []
 
 
-def test_dry_run_only_talks(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skill", "install", "--for", "codex", "--dry-run"]) == 0
     out, err = lines(capsys)
     assert out[-1] == f"would write  ~/{FOLDER}/SKILL.md"

@@ -48,7 +48,7 @@ def test_without_a_hash_there_is_nothing_to_verify(tmp_path: Path) -> None:
     assert main(["verify", str(tmp_path / "other.json")]) == 3
 
 
-def test_what_is_no_whole_export_is_told_briefly(
+def test_what_is_no_whole_export_is_reported_briefly(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, half = tmp_path / "log.jsonl", tmp_path / "half.json"
@@ -79,3 +79,19 @@ def test_a_hash_of_another_reading(tmp_path: Path, capsys: pytest.CaptureFixture
     del document["integrity"]["document_hash"]
     path.write_text(json.dumps(document))
     assert main(["verify", str(path)]) == 1
+
+
+def test_a_document_hash_that_was_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "talk.json"
+    export_file(CHAT, path)
+    document = json.loads(path.read_bytes())
+    del document["integrity"]["document_hash"]
+    path.write_text(json.dumps(document))
+    assert main(["verify", str(path)]) == 1
+    assert "document_hash was removed" in capsys.readouterr().out
+    del document["integrity"]["profile"]  # now it may be the export of another program
+    path.write_text(json.dumps(document))
+    assert main(["verify", str(path)]) == 0
+    assert "events unchanged since they were written, all else unknown" in capsys.readouterr().out

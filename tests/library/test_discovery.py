@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fake_talk
-from fake_reader import add_reader
-from fake_talk import write
+from helpers import fake_format
+from helpers.fake_format import write_fake_session
+from helpers.fake_reader import add_reader
 from open_token import registry
 from open_token.errors import InputError
 from open_token.library import discovery, discovery_cache, file_ends
@@ -44,7 +44,7 @@ EMPTY: dict[str, str] = {}
 
 @pytest.fixture(autouse=True)
 def only_fake_talks(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
 
 
 def sessions(home: Path, env: dict[str, str] = EMPTY, cwd: Path | None = None) -> list[Session]:
@@ -63,10 +63,10 @@ class TestPlaces:
     """Where readers look."""
 
     def test_the_usual_places_newest_first(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "old.jsonl", 500)
-        write(tmp_path / ".fake" / "b" / "new.jsonl", 5)
-        write(tmp_path / ".fake" / "b" / "same.jsonl", 500)
-        write(tmp_path / "elsewhere" / "other.jsonl", 1)
+        write_fake_session(tmp_path / ".fake" / "a" / "old.jsonl", 500)
+        write_fake_session(tmp_path / ".fake" / "b" / "new.jsonl", 5)
+        write_fake_session(tmp_path / ".fake" / "b" / "same.jsonl", 500)
+        write_fake_session(tmp_path / "elsewhere" / "other.jsonl", 1)
         found = sessions(tmp_path)
         assert stems(found) == ["new", "old", "same"]
         facts = found[0].path.stat()
@@ -80,7 +80,7 @@ class TestPlaces:
         )
 
     def test_a_variable_names_a_place(self, tmp_path: Path) -> None:
-        write(tmp_path / "elsewhere" / "one.jsonl")
+        write_fake_session(tmp_path / "elsewhere" / "one.jsonl")
         env = {"FAKE_HOME": str(tmp_path / "elsewhere")}
         assert stems(sessions(tmp_path, env)) == ["one"]
         assert stems(sessions(tmp_path, {"FAKE_HOME": ""})) == []
@@ -94,7 +94,7 @@ class TestPlaces:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_reader(monkeypatch, "diary", places=("$DIARY",))
-        write(tmp_path / "diary.md")
+        write_fake_session(tmp_path / "diary.md")
         assert stems(sessions(tmp_path, {"DIARY": str(tmp_path / "diary.md")})) == ["diary"]
         assert stems(sessions(tmp_path, {"DIARY": "\0"})) == []
 
@@ -102,7 +102,7 @@ class TestPlaces:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_reader(monkeypatch, "diary", places=("./.diary.md",))
-        write(tmp_path / "project" / ".diary.md")
+        write_fake_session(tmp_path / "project" / ".diary.md")
         assert sessions(tmp_path) == []
         (found,) = sessions(tmp_path, cwd=tmp_path / "project")
         assert (found.id, found.reader, look(found).cwd) == (
@@ -113,7 +113,7 @@ class TestPlaces:
 
     def test_what_is_no_file_with_bytes_is_passed_over(self, tmp_path: Path) -> None:
         folder = tmp_path / ".fake" / "a"
-        write(folder / "one.jsonl")
+        write_fake_session(folder / "one.jsonl")
         (folder / "empty.jsonl").write_bytes(b"")
         (folder / "folder.jsonl").mkdir()
         (folder / "dangling.jsonl").symlink_to(folder / "nowhere")
@@ -121,15 +121,15 @@ class TestPlaces:
         assert stems(sessions(tmp_path)) == ["one"]
 
     def test_two_names_of_one_file_count_once(self, tmp_path: Path) -> None:
-        path = write(tmp_path / ".fake" / "a" / "one.jsonl")
+        path = write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
         assert stems(sessions(tmp_path, {"FAKE_HOME": str(path.parent)})) == ["one"]
         (tmp_path / ".fake" / "linked").symlink_to(path.parent)
         os.link(path, path.with_name("two.jsonl"))
         assert len(sessions(tmp_path)) == 1
 
     def test_parts_of_a_conversation_are_none_of_their_own(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "whole.jsonl", 10)
-        write(tmp_path / ".fake" / "a" / "part-1.jsonl", 5)
+        write_fake_session(tmp_path / ".fake" / "a" / "whole.jsonl", 10)
+        write_fake_session(tmp_path / ".fake" / "a" / "part-1.jsonl", 5)
         assert stems(sessions(tmp_path)) == ["whole"]
         assert stems(find_in_folder(tmp_path)) == ["whole"]
 
@@ -149,8 +149,8 @@ class TestPlaces:
             sniff=sniff,
             peek=lambda records: {},
         )
-        write(tmp_path / ".fake" / "a" / "mine.jsonl", 1)
-        other = write(tmp_path / ".fake" / "a" / "other.jsonl")
+        write_fake_session(tmp_path / ".fake" / "a" / "mine.jsonl", 1)
+        other = write_fake_session(tmp_path / ".fake" / "a" / "other.jsonl")
         other.write_text('{"other": 1}\n')
         os.utime(other, (1, 1))
         discovery = Discovery({}, tmp_path, None, tmp_path / "cache")
@@ -174,10 +174,10 @@ class TestPlaces:
     ) -> None:
         add_reader(monkeypatch, "events", places=(".events/*/",))
         folder = tmp_path / ".events" / "talk.1"
-        write(folder / "0.json", 100)
-        write(folder / "deep" / "1.json", 50)
+        write_fake_session(folder / "0.json", 100)
+        write_fake_session(folder / "deep" / "1.json", 50)
         (tmp_path / ".events" / "empty").mkdir()
-        write(tmp_path / ".events" / "file")
+        write_fake_session(tmp_path / ".events" / "file")
         (found,) = sessions(tmp_path)
         size = sum(path.stat().st_size for path in folder.rglob("*.json"))
         assert (found.id, found.path, found.bytes, found.modified) == (
@@ -193,9 +193,9 @@ class TestPlaces:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_reader(monkeypatch, "store", places=("*.db",))
-        write(tmp_path / "talks.db", 100)
+        write_fake_session(tmp_path / "talks.db", 100)
         before = sessions(tmp_path)[0]
-        write(tmp_path / "talks.db-wal", 50)
+        write_fake_session(tmp_path / "talks.db-wal", 50)
         after = sessions(tmp_path)[0]
         assert (after.modified - before.modified, after.bytes > before.bytes) == (50.0, True)
 
@@ -234,21 +234,21 @@ class TestPlaces:
         def refuse(self: Path, pattern: str) -> list[Path]:
             raise PermissionError
 
-        write(tmp_path / ".fake" / "a" / "one.jsonl")
+        write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
         monkeypatch.setattr(Path, "glob", refuse)
         assert sessions(tmp_path) == []
 
     def test_a_stamp_tells_of_every_change(self, tmp_path: Path) -> None:
-        one = write(tmp_path / "one.json", 10)
-        write(tmp_path / "more" / "two.json", 20)
+        one = write_fake_session(tmp_path / "one.json", 10)
+        write_fake_session(tmp_path / "more" / "two.json", 20)
         names = [str(one), f"{tmp_path / 'more'}/"]
         seen = {compute_stamp(names)[0]}
         assert compute_stamp(names) == (*seen, 1_699_999_990 * 10**9)
-        write(tmp_path / "more" / "three.json", 30)
+        write_fake_session(tmp_path / "more" / "three.json", 30)
         seen.add(compute_stamp(names)[0])
         one.unlink()
         seen.add(compute_stamp(names)[0])
-        write(tmp_path / "more" / "three.json", 31)
+        write_fake_session(tmp_path / "more" / "three.json", 31)
         seen.add(compute_stamp(names)[0])
         assert len(seen) == 4
 
@@ -257,7 +257,7 @@ class TestLook:
     """What the ends of a file tell."""
 
     def test_id_folder_and_title(self, tmp_path: Path) -> None:
-        write(
+        write_fake_session(
             tmp_path / ".fake" / "a" / "file.jsonl",
             id="own-id",
             cwd="/home/ada",
@@ -267,7 +267,7 @@ class TestLook:
         assert (seen.id, seen.cwd, seen.title) == ("own-id", "/home/ada", "two words")
 
     def test_a_long_first_line_is_read_as_far_as_it_is_looked_at(self, tmp_path: Path) -> None:
-        write(
+        write_fake_session(
             tmp_path / ".fake" / "a" / "file.jsonl",
             title="here",
             padding="x" * 300_000,
@@ -278,21 +278,23 @@ class TestLook:
 
     def test_a_title_after_the_first_look_is_found_by_a_longer_one(self, tmp_path: Path) -> None:
         for padding in (30_000, 120_000):
-            write(tmp_path / ".fake" / "a" / "file.jsonl", padding="x" * padding, title="here")
+            write_fake_session(
+                tmp_path / ".fake" / "a" / "file.jsonl", padding="x" * padding, title="here"
+            )
             assert look(sessions(tmp_path)[0]).title == "here"
 
     def test_a_long_title_is_cut(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "file.jsonl", title="word " * 100)
+        write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", title="word " * 100)
         assert len(look(sessions(tmp_path)[0]).title or "") == 160
 
     def test_what_is_too_long_to_be_one_is_none(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "file.jsonl", id="i" * 201, cwd="/x" * 2100)
+        write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", id="i" * 201, cwd="/x" * 2100)
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, seen.cwd) == ("file", None)
 
     @pytest.mark.parametrize("odd", [5, None, [], {"a": 1}, "", True])
     def test_odd_facts_are_no_facts(self, tmp_path: Path, odd: Any) -> None:
-        path = write(tmp_path / ".fake" / "a" / "file.jsonl", cwd=odd, title=odd)
+        path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", cwd=odd, title=odd)
         path.write_text(path.read_text().replace('"fake_talk": "file"', '"fake_talk": 5'))
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, seen.cwd, seen.title) == ("file", None, None)
@@ -301,12 +303,12 @@ class TestLook:
         "data", [b"not json\n", b"\xff\xfe\0\0", b"\x1f\x8bbroken", b"[" * 100_000, b"[1, 2]"]
     )
     def test_a_broken_file_tells_nothing(self, tmp_path: Path, data: bytes) -> None:
-        path = write(tmp_path / ".fake" / "a" / "file.jsonl")
+        path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl")
         path.write_bytes(data)
         assert look(sessions(tmp_path)[0]).title is None
 
     def test_a_file_that_is_gone_tells_nothing(self, tmp_path: Path) -> None:
-        path = write(tmp_path / ".fake" / "a" / "file.jsonl", title="here")
+        path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", title="here")
         found = sessions(tmp_path)
         path.unlink()
         assert look(found[0]).title is None
@@ -316,15 +318,15 @@ class TestLook:
             names = [record["renamed"] for record in records if "renamed" in record]
             return {"title": names[-1]} if names else {}
 
-        fake_talk.install(monkeypatch, peek_tail=late)
-        short = write(tmp_path / ".fake" / "a" / "short.jsonl", 2, title="first")
-        long = write(
+        fake_format.install_fake_format(monkeypatch, peek_tail=late)
+        short = write_fake_session(tmp_path / ".fake" / "a" / "short.jsonl", 2, title="first")
+        long = write_fake_session(
             tmp_path / ".fake" / "a" / "long.jsonl", 1, title="first", says=("x" * 90_000,)
         )
         for path in (short, long):
             with path.open("a") as out:
                 out.write('{"renamed": "second"}\n{"renamed": "third"}\n')
-        write(tmp_path / ".fake" / "a" / "plain.jsonl", 3, title="first")
+        write_fake_session(tmp_path / ".fake" / "a" / "plain.jsonl", 3, title="first")
         assert {look(session).id: look(session).title for session in sessions(tmp_path)} == {
             "short": "third",
             "long": "third",
@@ -347,8 +349,8 @@ class TestLook:
 
     def test_words_beside_a_title(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"id": "x", "title": "a title", "words": "first words", "cwd_sha256": "a" * 64}
-        monkeypatch.setattr(fake_talk, "peek", lambda records: told)
-        write(tmp_path / ".fake" / "a" / "file.jsonl")
+        monkeypatch.setattr(fake_format, "peek", lambda records: told)
+        write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl")
         seen = look(sessions(tmp_path)[0])
         assert (seen.title, seen.words, seen.cwd_sha256) == ("a title", "first words", "a" * 64)
         told.update(title="", cwd_sha256="short")
@@ -491,7 +493,7 @@ class TestById:
     @pytest.fixture
     def found(self, tmp_path: Path) -> list[Session]:
         for name in ("abc", "abcdef", "xyz", f"rollout-2026-01-31T10-00-00-{ID}"):
-            write(tmp_path / ".fake" / "a" / f"{name}.jsonl")
+            write_fake_session(tmp_path / ".fake" / "a" / f"{name}.jsonl")
         return sessions(tmp_path)
 
     def test_the_id_is_the_end_of_a_long_name(self, found: list[Session]) -> None:
@@ -523,36 +525,36 @@ class TestFolders:
         (tmp_path / "project").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "project")
         talks = tmp_path / ".fake" / "a"
-        write(talks / "old.jsonl", 20, cwd=str(tmp_path / "project"))
-        write(talks / "new.jsonl", 10, cwd=str(tmp_path / "link"))
-        write(talks / "below.jsonl", 5, cwd=str(tmp_path / "project" / "src"))
-        write(talks / "odd.jsonl", 1, cwd="\0")
+        write_fake_session(talks / "old.jsonl", 20, cwd=str(tmp_path / "project"))
+        write_fake_session(talks / "new.jsonl", 10, cwd=str(tmp_path / "link"))
+        write_fake_session(talks / "below.jsonl", 5, cwd=str(tmp_path / "project" / "src"))
+        write_fake_session(talks / "odd.jsonl", 1, cwd="\0")
         discovery = Discovery({}, tmp_path)
         found = discovery.sessions()
         assert stems(discovery.filter_by_folder(found, tmp_path / "project")) == ["new", "old"]
         assert stems(discovery.filter_by_folder(found, tmp_path / "link")) == ["new", "old"]
 
-    def test_held_in_a_folder_of_which_only_the_hash_is_told(
+    def test_held_in_a_folder_of_which_only_the_hash_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told = hashlib.sha256(os.fsencode(tmp_path)).hexdigest()
-        monkeypatch.setattr(fake_talk, "peek", lambda records: {"cwd_sha256": told})
-        write(tmp_path / ".fake" / "a" / "one.jsonl")
+        monkeypatch.setattr(fake_format, "peek", lambda records: {"cwd_sha256": told})
+        write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
         discovery = Discovery({}, tmp_path)
         assert stems(discovery.filter_by_folder(discovery.sessions(), tmp_path)) == ["one"]
         assert stems(discovery.filter_by_folder(discovery.sessions(), tmp_path / ".fake")) == []
 
     def test_in_a_folder_content_decides(self, tmp_path: Path) -> None:
-        write(tmp_path / "deep" / "down" / "old.json", 100)
-        packed = write(tmp_path / "packed.jsonl", 50)
+        write_fake_session(tmp_path / "deep" / "down" / "old.json", 100)
+        packed = write_fake_session(tmp_path / "packed.jsonl", 50)
         (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(packed.read_bytes()))
         os.utime(tmp_path / "packed.jsonl.gz", (10, 10))
-        write(tmp_path / "node_modules" / "x" / "talk.jsonl", 1)
+        write_fake_session(tmp_path / "node_modules" / "x" / "talk.jsonl", 1)
         (tmp_path / "package.json").write_text('{"name": "x"}')
         (tmp_path / "broken.json").write_text('{"name": ')
         (tmp_path / "notes.txt").write_text("fake_talk")
         (tmp_path / "README.md").write_text("# fake_talk")
-        write(tmp_path / "talk.log", 1)
+        write_fake_session(tmp_path / "talk.log", 1)
         names = [session.path.name for session in find_in_folder(tmp_path)]
         assert names == ["packed.jsonl", "old.json", "packed.jsonl.gz"]
         assert {session.reader for session in find_in_folder(tmp_path)} == {"fake_talk"}
@@ -586,7 +588,7 @@ class TestMany:
     @pytest.fixture
     def home(self, tmp_path: Path) -> Path:
         for number in range(self.COUNT):
-            path = write(
+            path = write_fake_session(
                 tmp_path / ".fake" / f"p{number % 40}" / f"{number:06}.jsonl",
                 number,
                 title=f"talk {number}",
@@ -607,7 +609,7 @@ class TestMany:
         warm = Discovery({}, home, None, home / "cache")
         assert [warm.inspect(session) for session in warm.sessions()] == shown
         assert seen.opened == self.COUNT
-        write(home / ".fake" / "p7" / "000007.jsonl", 7, title="new title")
+        write_fake_session(home / ".fake" / "p7" / "000007.jsonl", 7, title="new title")
         assert warm.inspect(Discovery({}, home).sessions()[7]).title == "new title"
         assert seen.opened == self.COUNT + 1
         assert (home / "cache" / discovery_cache.NAME).stat().st_size < 500 * self.COUNT
@@ -670,7 +672,7 @@ class TestMemory:
         memory.keep("a", self.SEEN)
         memory.save(["a"])
 
-    def test_it_does_not_grow_without_end(
+    def test_discovery_cache_stays_small(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(discovery_cache, "MAX_FILES", 3)
@@ -705,7 +707,7 @@ class TestMemory:
         assert len(DiscoveryCache(tmp_path).files) == 1
 
     def test_a_name_that_is_no_unicode(self, tmp_path: Path) -> None:
-        path = write(tmp_path / ".fake" / "a" / "x.jsonl", title="here")
+        path = write_fake_session(tmp_path / ".fake" / "a" / "x.jsonl", title="here")
         path.rename(path.with_name(os.fsdecode(b"bad\xff.jsonl")))
         for _ in range(2):
             discovery = Discovery({}, tmp_path, None, tmp_path / "cache")
@@ -716,7 +718,7 @@ class TestMemory:
         assert next(iter(DiscoveryCache(tmp_path / "cache").files)).endswith("bad\\xff.jsonl")
 
     def test_in_the_folder_of_this_user(self, tmp_path: Path) -> None:
-        write(tmp_path / ".fake" / "a" / "one.jsonl")
+        write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
         discovery = Discovery.of({"OPEN_TOKEN_HOME": str(tmp_path / "own")}, tmp_path)
         discovery.inspect(discovery.sessions()[0])
         discovery.remember()
@@ -775,7 +777,7 @@ class TestPrefix:
         assert parse_json_prefix(f'{{"a": "x", "b": {end}') == {"a": "x"}
 
     @given(VALUES, st.integers(0, 400), st.booleans())
-    def test_what_is_told_is_true(self, value: Any, length: int, pretty: bool) -> None:
+    def test_what_is_reported_is_true(self, value: Any, length: int, pretty: bool) -> None:
         text = json.dumps(value, indent=2 if pretty else None)
         assert is_begun(parse_json_prefix(text[:length]), value)
 
@@ -828,7 +830,7 @@ def is_begun(part: Any, whole: Any) -> bool:
 
 
 def test_a_source_that_is_gone_is_an_error_of_its_own(tmp_path: Path) -> None:
-    path = write(tmp_path / ".fake" / "a" / "one.jsonl")
+    path = write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
     (found,) = sessions(tmp_path)
     path.unlink()
     with pytest.raises(InputError):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import many_talks
+from helpers import fake_multi_format
 from open_token.api import conversations, export, load_context
 from open_token.errors import InputError, MultipleConversationsError, OutputError
 from open_token.library.export_many import export_conversations, list_exports
@@ -24,7 +24,7 @@ TALKS: list[Any] = [
 
 @pytest.fixture(autouse=True)
 def reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    many_talks.install(monkeypatch)
+    fake_multi_format.install_multi_format(monkeypatch)
 
 
 @pytest.fixture
@@ -112,14 +112,14 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
 def test_a_failure_leaves_no_folder(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = many_talks.read
+    told = fake_multi_format.read
 
     def fail(source: Source, draft: Any) -> None:
         if source.conversation == "aa2":
             raise InputError("the disk fails", where=source.name)
         told(source, draft)
 
-    monkeypatch.setattr(many_talks, "read", fail)
+    monkeypatch.setattr(fake_multi_format, "read", fail)
     with pytest.raises(InputError):
         export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({}))
     assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
-from golden_cases import CASES, GOLDEN, read_case
+from helpers.golden_cases import CASES, GOLDEN, read_case
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.integrity.verify import VERIFIED, verify_bytes
@@ -374,7 +374,7 @@ def spoken(lines: list[Any]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("case", LINE_CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_no_word_and_no_token_is_told_twice(case: Path, tmp_path: Path) -> None:
+def test_no_word_and_no_token_is_reported_twice(case: Path, tmp_path: Path) -> None:
     path, reader = tmp_path / "input.jsonl", case.parent.name
     lines = (case / path.name).read_bytes().splitlines(keepends=True)
     stages = [b"".join(lines[: place + 1]) for place in range(len(lines))]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from golden_cases import CASES, read_case
+from helpers.golden_cases import CASES, read_case
 from open_token import registry
 from open_token.library.discovery import Discovery
+from open_token.sources.decompress import load_zstd
 from open_token.sources.source import Source
 
 PLACES = [
@@ -24,7 +25,7 @@ MOVED = {
     "AppData/Roaming": "APPDATA",
     "AppData/Local": "LOCALAPPDATA",
 }
-ENDS = {".eval": ".zip", ".vscdb": ".db"}
+ENDS = {".eval": ".zip", ".vscdb": ".db", ".sqlite3": ".db"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def conversations(reader: str, made: Path) -> list[Path]:
 
 def like(path: Path, place: str) -> bool:
     """Whether a file may lie at a place."""
-    last = place.rpartition("/")[2]
+    last = place.rpartition("/")[2].removesuffix(".zst")
     end = Path(last).suffix if "." in last[1:] else ".md"
     is_named = not any(sign in last for sign in "*$") and path.name == last
     return is_named or path.name.endswith(ENDS.get(end, end))
@@ -62,7 +63,10 @@ def put(reader: str, pattern: str, place: str, root: Path, made: Path) -> Iterat
     target.parent.mkdir(parents=True, exist_ok=True)
     for path in conversations(reader, made):
         if like(path, place):
-            shutil.copyfile(path, target)
+            if target.suffix == ".zst":
+                target.write_bytes(load_zstd().compress(path.read_bytes()))
+            else:
+                shutil.copyfile(path, target)
             yield target
 
 

@@ -68,14 +68,14 @@ def short(events: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def test_only_what_is_new_is_told() -> None:
+def test_only_what_is_new_is_reported() -> None:
     tracker = EventTracker()
     assert short(tracker.update(reading(said("one")))) == [("1", "one")]
     assert short(tracker.update(reading(said("one"), said("two")))) == [("2", "two")]
     assert short(tracker.update(reading(said("one"), said("two")), is_end=True)) == []
 
 
-def test_what_changed_is_told_at_the_end() -> None:
+def test_what_changed_is_reported_at_the_end() -> None:
     tracker = EventTracker()
     tracker.update(reading(said("half")))
     assert short(tracker.update(reading(said("half and whole"), said("two")))) == [("2", "two")]
@@ -127,7 +127,7 @@ def test_a_result_that_never_came_waits_for_the_end() -> None:
     ]
 
 
-def test_a_result_that_changed_is_told_beside_the_first() -> None:
+def test_a_result_that_changed_is_reported_beside_the_first() -> None:
     tracker = EventTracker()
     tracker.update(reading(use("call_000001"), result("call_000001", "half")))
     made = tracker.update(
@@ -139,7 +139,7 @@ def test_a_result_that_changed_is_told_beside_the_first() -> None:
     ]
 
 
-def test_a_span_ends_when_all_of_it_is_told() -> None:
+def test_a_span_ends_when_all_of_it_is_reported() -> None:
     tracker = EventTracker()
     inside = said("inside") | {"links": {"span_id": "span_000001"}}
     more = said("more") | {"links": {"span_id": "span_000001"}}

@@ -133,6 +133,7 @@ def test_shared_folder_serves_all_its_runtimes_and_goes_back(
     assert list(machine.home.iterdir()) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["", *sorted(set(skills.list_targets()) - BEYOND_STANDARD)])
 def test_skill_standard_validator_passes(
     machine: skills.InstallEnvironment, tool: Callable[[str], str], name: str

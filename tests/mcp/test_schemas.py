@@ -34,8 +34,8 @@ def test_a_schema_is_an_object_that_takes_nothing_else() -> None:
 
 def test_parts_stand_beside_the_whole() -> None:
     schema = build_schema(ListResult)
-    jsonschema.validate({"sessions": [], "total": 0}, schema)
+    jsonschema.validate({"notice": "", "sessions": [], "total": 0}, schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"sessions": [{"id": 1}], "total": 0}, schema)
+        jsonschema.validate({"notice": "", "sessions": [{"id": 1}], "total": 0}, schema)
     assert "$defs" not in build_schema(EventsRequest)
     jsonschema.Draft202012Validator.check_schema(build_schema(EventsResult))

@@ -4,12 +4,22 @@ from typing import Any
 
 import pytest
 
+from helpers.small_conversations import (
+    ask,
+    call,
+    event,
+    fact,
+    result,
+    say,
+    span,
+    think,
+    write_conversation,
+)
 from open_token.errors import InputError
-from small_talks import ask, call, event, fact, result, say, span, think, written
 
 
 def steps(*events: Any) -> list[dict[str, Any]]:
-    made = written("atif", *events)[0]["steps"]
+    made = write_conversation("atif", *events)[0]["steps"]
     assert [step.pop("step_id") for step in made] == list(range(1, len(made) + 1))
     for step in made:
         if step["source"] == "agent":
@@ -76,7 +86,7 @@ def test_call_without_a_result_has_no_observation() -> None:
 
 
 def test_result_without_a_call_is_an_observation_alone() -> None:
-    made, notes = written("atif", say("a"), result(1, "who asked?"))
+    made, notes = write_conversation("atif", say("a"), result(1, "who asked?"))
     observed = {"observation": {"results": [{"content": "who asked?"}]}}
     assert made["steps"][1] == {"step_id": 2, "source": "system", "message": "", **observed}
     assert notes["orphan-result"].count == 1
@@ -101,7 +111,7 @@ def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_firs
         {"input_tokens": 1, "output_tokens": 2},
         {"input_tokens": 10, "reasoning_tokens": 5},
     )
-    made, _ = written(
+    made, _ = write_conversation(
         "atif",
         fact("usage", usage=early),
         ask("a"),
@@ -123,7 +133,7 @@ def test_tokens_without_a_message_count_for_the_step_before_them_or_for_the_firs
 
 
 def test_tokens_without_a_message_are_an_empty_step() -> None:
-    made, _ = written("atif", fact("usage", usage={"input_tokens": 7}), ask("a"))
+    made, _ = write_conversation("atif", fact("usage", usage={"input_tokens": 7}), ask("a"))
     assert made["steps"][1] == {
         "step_id": 2,
         "source": "agent",
@@ -139,7 +149,7 @@ def test_money_of_subagents_is_in_the_sum() -> None:
         say("b", "n", span_id="s"),
         fact("cost", cost_usd=0.5, span_id="s"),
     ]
-    made, _ = written("atif", call(1), *inner, result(1), fact("cost", cost_usd=0.25))
+    made, _ = write_conversation("atif", call(1), *inner, result(1), fact("cost", cost_usd=0.25))
     assert made["final_metrics"]["total_cost_usd"] == 0.75
     assert made["subagent_trajectories"][0]["final_metrics"]["total_cost_usd"] == 0.5
 
@@ -199,7 +209,7 @@ def test_other_roles_are_in_extra() -> None:
 
 
 class TestSubagents:
-    def test_it_is_embedded_and_named_by_the_result_of_its_call(self) -> None:
+    def test_subagent_is_embedded_and_named_by_the_result_of_its_call(self) -> None:
         about = {
             "agent_id": "a",
             "subagent_type": "pilot",
@@ -211,7 +221,7 @@ class TestSubagents:
             ask("q", span_id="s"),
             say("b", "n", span_id="s"),
         ]
-        made, _ = written("atif", call(1), *inner, result(1, "b"))
+        made, _ = write_conversation("atif", call(1), *inner, result(1, "b"))
         (child,) = made["subagent_trajectories"]
         assert child["trajectory_id"] == "a"
         assert child["agent"] == {"name": "pilot", "version": "unknown", "model_name": "model-2"}
@@ -227,13 +237,17 @@ class TestSubagents:
         ]
 
     def test_call_that_never_came_back_still_names_it(self) -> None:
-        made, _ = written("atif", call(1), span("s", call_id="call_1"), say("b", "n", span_id="s"))
+        made, _ = write_conversation(
+            "atif", call(1), span("s", call_id="call_1"), say("b", "n", span_id="s")
+        )
         (observed,) = made["steps"][0]["observation"]["results"]
         assert observed["extra"] == {"missing_result": True}
         assert observed["subagent_trajectory_ref"] == [{"trajectory_id": "s"}]
 
     def test_one_that_serves_no_call_stands_in_its_place(self) -> None:
-        made, _ = written("atif", ask("a"), span("s"), say("b", "n", span_id="s"), say("c"))
+        made, _ = write_conversation(
+            "atif", ask("a"), span("s"), say("b", "n", span_id="s"), say("c")
+        )
         refs = [{"subagent_trajectory_ref": [{"trajectory_id": "s"}]}]
         assert made["steps"][1] == {
             "step_id": 2,
@@ -247,12 +261,14 @@ class TestSubagents:
         inner = [
             item for about, own in names for item in (span(own, about), say("b", "n", span_id=own))
         ]
-        made, _ = written("atif", ask("a"), *inner)
+        made, _ = write_conversation("atif", ask("a"), *inner)
         found = [child["trajectory_id"] for child in made["subagent_trajectories"]]
         assert len(set(found)) == 3
 
     def test_one_without_a_step_is_a_reference_to_its_file_or_noted(self) -> None:
-        made, notes = written("atif", ask("a"), span("s", {"file": "agent-1.jsonl"}), span("r"))
+        made, notes = write_conversation(
+            "atif", ask("a"), span("s", {"file": "agent-1.jsonl"}), span("r")
+        )
         assert "subagent_trajectories" not in made
         assert made["steps"][1]["observation"]["results"] == [
             {"subagent_trajectory_ref": [{"trajectory_path": "agent-1.jsonl"}]}
@@ -318,28 +334,28 @@ class TestSubagents:
     ],
 )
 def test_media(block: Any, part: Any, code: str | None) -> None:
-    made, notes = written("atif", ask([block]))
+    made, notes = write_conversation("atif", ask([block]))
     assert made["steps"][0]["message"] == [part]
     assert list(notes) == ([code] if code else [])
 
 
 def test_nobody_says_anything() -> None:
     with pytest.raises(InputError) as caught:
-        written("atif", fact("notice"))
+        write_conversation("atif", fact("notice"))
     assert caught.value.code == "input.no-talk"
 
 
 def test_branch_may_be_known_by_its_name_alone() -> None:
     branch = span("s")
     branch["content"]["data"] = {"branch": 2}
-    made, notes = written("atif", ask("a"), branch, say("not this", span_id="s"))
+    made, notes = write_conversation("atif", ask("a"), branch, say("not this", span_id="s"))
     assert len(made["steps"]) == 1
     assert list(notes) == ["branch"]
 
 
 def test_result_that_only_names_its_subagent_has_no_content() -> None:
     inner = [span("s", call_id="call_1"), say("b", "n", span_id="s")]
-    made, _ = written(
+    made, _ = write_conversation(
         "atif",
         call(1),
         *inner,
@@ -358,7 +374,7 @@ def test_several_agents_in_one_run_are_named() -> None:
 
 
 def test_what_was_extra_of_the_agent_is_so_again() -> None:
-    made, _ = written(
+    made, _ = write_conversation(
         "atif",
         say("a"),
         fact("context", version="3", agent_extra={"x": 1}, notes="n", extra={"y": 2}),

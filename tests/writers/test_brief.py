@@ -5,24 +5,31 @@ from typing import Any
 
 import pytest
 
+from helpers.handoff_conversation import (
+    SMALL,
+    build_annotation,
+    build_call,
+    build_document,
+    build_message,
+    build_result,
+)
+from helpers.page_checker import HOSTILE, build_document_with_text, build_page, render_markdown
 from open_token.errors import SizeLimitError
 from open_token.writers.brief import DEFAULT_BYTES, MIN_BYTES
-from page_check import HOSTILE, everywhere, made, rendered
-from talks import SMALL, answered, called, document, noted, said
 
 pytest.importorskip("markdown_it")
-LONG = document(
-    said("user", "Repair the lock gate. " * 400),
-    *[said("user", f"And look at sluice {number}, please.") for number in range(300)],
-    said("assistant", "The gate is shut. " * 900),
-    *[event for number in range(1, 200) for event in (called(number, command=f"make gate-{number}"),
-                                                     answered(number, "ok\n" * 50))],
+LONG = build_document(
+    build_message("user", "Repair the lock gate. " * 400),
+    *[build_message("user", f"And look at sluice {number}, please.") for number in range(300)],
+    build_message("assistant", "The gate is shut. " * 900),
+    *[event for number in range(1, 200) for event in (build_call(number, command=f"make gate-{number}"),
+                                                     build_result(number, "ok\n" * 50))],
 )  # fmt: skip
 
 
 def brief(talk: Any, **options: Any) -> str:
     """What is written of a conversation."""
-    return made(talk, "brief", **options)[0]
+    return build_page(talk, "brief", **options)[0]
 
 
 def parts(page: str) -> dict[str, str]:
@@ -31,7 +38,7 @@ def parts(page: str) -> dict[str, str]:
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
-def test_it_has_all_sections() -> None:
+def test_brief_has_all_sections() -> None:
     page = brief(SMALL)
     assert page.startswith("# Tides\n\n1 prompt · 2 calls (1 failed) · 7.0 s\n\nconversation `")
     told = parts(page)
@@ -43,14 +50,18 @@ def test_it_has_all_sections() -> None:
 
 
 def test_first_and_last_prompt_stand_whole_and_the_others_in_a_line() -> None:
-    told = parts(brief(document(*[said("user", f"Ask {number}.\nMore.") for number in range(5)])))
+    told = parts(
+        brief(
+            build_document(*[build_message("user", f"Ask {number}.\nMore.") for number in range(5)])
+        )
+    )
     assert told["First prompt"] == "```\nAsk 0.\nMore.\n```\n\n"
     assert told["Prompts in between"] == "- `Ask 1.`\n- `Ask 2.`\n- `Ask 3.`\n\n"
     assert told["Last prompt"] == "```\nAsk 4.\nMore.\n```\n\n"
 
 
 @pytest.mark.parametrize("most", [MIN_BYTES, 3_000, DEFAULT_BYTES, 20_000])
-def test_it_keeps_within_its_budget_and_says_what_it_leaves_out(most: int) -> None:
+def test_brief_keeps_its_budget_and_names_what_it_omits(most: int) -> None:
     page = brief(LONG, max_bytes=most)
     assert len(page.encode()) <= most
     assert len(page.encode()) > most * 2 // 3
@@ -66,7 +77,7 @@ def test_without_a_word_it_keeps_within_its_own_budget() -> None:
     "text", ["\x1b" * 9_000, "`" * 9_000, "潮" * 9_000, "\ud800" * 9_000, "a\n" * 9_000]
 )
 def test_text_that_grows_when_it_is_shown_keeps_within_the_budget(text: str) -> None:
-    assert len(brief(everywhere(text)).encode()) <= DEFAULT_BYTES
+    assert len(brief(build_document_with_text(text)).encode()) <= DEFAULT_BYTES
 
 
 def test_what_is_too_small_is_refused_with_the_smallest_size() -> None:
@@ -76,32 +87,37 @@ def test_what_is_too_small_is_refused_with_the_smallest_size() -> None:
 
 
 def test_the_document_itself_is_not_cut_to_the_size_of_the_brief() -> None:
-    _, receipt = made(LONG, "brief", max_bytes=MIN_BYTES)
-    _, whole = made(LONG, "markdown")
+    _, receipt = build_page(LONG, "brief", max_bytes=MIN_BYTES)
+    _, whole = build_page(LONG, "markdown")
     assert receipt.integrity == whole.integrity
 
 
 def test_only_the_last_plan_is_shown() -> None:
     points = [{"content": "dig", "status": "completed"}, {"content": "fill", "status": "pending"}]
-    plans = [called(1, "TodoWrite", todos=points[:1]), answered(1, "ok")]
-    plans += [called(2, "TodoWrite", todos=points), answered(2, "ok")]
-    told = parts(brief(document(said("user", "go"), *plans)))
+    plans = [build_call(1, "TodoWrite", todos=points[:1]), build_result(1, "ok")]
+    plans += [build_call(2, "TodoWrite", todos=points), build_result(2, "ok")]
+    told = parts(brief(build_document(build_message("user", "go"), *plans)))
     assert told["Plan"] == "- [x] `dig`\n- [ ] `fill`\n\n"
     assert "Last steps" not in told
 
 
 def test_the_summary_of_a_compaction_is_included() -> None:
-    mark = noted(1, kind="compaction", summary="The gate was painted green.")
-    assert parts(brief(document(said("user", "go"), mark, said("user", "on"))))[
+    mark = build_annotation(1, kind="compaction", summary="The gate was painted green.")
+    assert parts(brief(build_document(build_message("user", "go"), mark, build_message("user", "on"))))[
         "Earlier conversation, as summarized by the agent"
     ] == "```\nThe gate was painted green.\n```\n\n"  # fmt: skip
 
 
 def test_a_summary_in_a_linked_message_is_included() -> None:
-    summary = {**said("user", "It is green now."), "visibility": "internal"}
+    summary = {**build_message("user", "It is green now."), "visibility": "internal"}
     told = parts(
         brief(
-            document(said("user", "go"), summary, noted(2, kind="compaction"), said("user", "on"))
+            build_document(
+                build_message("user", "go"),
+                summary,
+                build_annotation(2, kind="compaction"),
+                build_message("user", "on"),
+            )
         )
     )
     assert (
@@ -111,19 +127,28 @@ def test_a_summary_in_a_linked_message_is_included() -> None:
 
 def test_an_unanswered_prompt_is_marked_as_such() -> None:
     told = parts(
-        brief(document(said("user", "one"), said("assistant", "yes"), said("user", "two")))
+        brief(
+            build_document(
+                build_message("user", "one"),
+                build_message("assistant", "yes"),
+                build_message("user", "two"),
+            )
+        )
     )
     assert told["Last answer, before the last prompt"] == "```\nyes\n```\n\n"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_every_place_has_no_tag_and_no_picture(text: str) -> None:
-    page = brief(everywhere(text))
-    assert not rendered(page)
+    page = brief(build_document_with_text(text))
+    assert not render_markdown(page)
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
 
 
 def test_secrets_are_masked_as_in_the_document() -> None:
-    page = brief(document(said("user", "use password=Tr0ub4dor-and-3-horses")), redact="secrets")
+    page = brief(
+        build_document(build_message("user", "use password=Tr0ub4dor-and-3-horses")),
+        redact="secrets",
+    )
     assert "Tr0ub4dor" not in page
     assert "[REDACTED:password:" in page

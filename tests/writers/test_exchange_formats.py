@@ -6,10 +6,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from helpers.conversation_summary import export_source
+from helpers.small_conversations import (
+    ask,
+    call,
+    event,
+    fact,
+    result,
+    say,
+    span,
+    think,
+    write_conversation,
+)
 from open_token.sources.source import Source
 from open_token.writers import EXCHANGE_FORMATS, load_exchange_writer
-from small_talks import ask, call, event, fact, result, say, span, think, written
-from told_again import exported
 
 FOLDER = Path(__file__).parent.parent / "interop"
 
@@ -18,7 +28,7 @@ FOLDER = Path(__file__).parent.parent / "interop"
 def test_short_conversation(to: str, golden: Callable[[Path, str | bytes], None]) -> None:
     """A thought, a failed call, a subagent, an image, a missing result, no answer at the end."""
     whole = {"include": "include-internal", "internal": "full"}
-    data, receipt = exported(Source.of(FOLDER / "talk.json"), to, **whole)
+    data, receipt = export_source(Source.of(FOLDER / "talk.json"), to, **whole)
     golden(FOLDER / f"talk.{to}.json", msgspec.json.format(data, indent=2) + b"\n")
     notes = "".join(
         f"{note.place}: {note.code} x{note.count}: {note.detail}\n" for note in receipt.notes
@@ -37,11 +47,11 @@ def test_secrets_are_masked_as_in_the_document(to: str, tmp_path: Path) -> None:
     (tmp_path / "talk.json").write_bytes(
         msgspec.json.encode({"messages": [{"role": "user", "content": secret}]})
     )
-    data, receipt = exported(Source.of(tmp_path / "talk.json"), to)
+    data, receipt = export_source(Source.of(tmp_path / "talk.json"), to)
     assert secret.encode() not in data
     assert b"[REDACTED:" in data
     assert receipt.redaction
-    assert secret.encode() in exported(Source.of(tmp_path / "talk.json"), to, redact="none")[0]
+    assert secret.encode() in export_source(Source.of(tmp_path / "talk.json"), to, redact="none")[0]
 
 
 @pytest.mark.parametrize("to", EXCHANGE_FORMATS)
@@ -52,7 +62,7 @@ def test_what_has_no_place_is_counted_with_its_first_place(to: str) -> None:
         think({"redacted": True}),
         ask([{"type": "text", "text": "a", "marks": []}]),
     ]
-    _, notes = written(to, *odd, ask([7, {"no": "type"}]), say("b"))
+    _, notes = write_conversation(to, *odd, ask([7, {"no": "type"}]), say("b"))
     told = {code: (note.place, note.count) for code, note in notes.items()}
     assert told == {
         "annotation": ("evt_1", 2),
@@ -69,7 +79,7 @@ def test_branch_is_left_out_with_all_that_is_in_it(to: str) -> None:
         say("not this", span_id="s"),
         fact("notice", span_id="s"),
     ]
-    made, notes = written(to, ask("a"), *left, say("b"))
+    made, notes = write_conversation(to, ask("a"), *left, say("b"))
     assert "not this" not in str(made)
     assert {code: note.count for code, note in notes.items()} == {"branch": 1}
 
@@ -80,7 +90,7 @@ def test_subagents_without_end_are_cut_at_sixteen(to: str) -> None:
     for depth in range(1, 40):
         events += [span(f"s{depth}", {"parent_span": f"s{depth - 1}" if depth > 1 else ""})]
         events += [say(f"level {depth}.", "n", span_id=f"s{depth}")]
-    made, notes = written(to, *events)
+    made, notes = write_conversation(to, *events)
     assert "level 16." in str(made)
     assert "level 17." not in str(made)
     assert notes["deep-subagent"].count == 1
@@ -120,5 +130,5 @@ def test_any_value_may_be_anywhere(to: str) -> None:
         {"type": "tool_use", "content": 3, "links": 4},
         {"type": "else"},
     ]
-    made, _ = written(to, *events, call(1), result(1), result(1, "again"))
+    made, _ = write_conversation(to, *events, call(1), result(1), result(1, "again"))
     assert "again" in str(made)

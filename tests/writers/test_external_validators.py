@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 
 from conftest import ROOT
-from golden_cases import CASES, read_case
+from helpers.conversation_summary import export_source
+from helpers.golden_cases import CASES, read_case
+from helpers.random_conversations import conversations
 from open_token.errors import InputError
 from open_token.registry import detect_format
 from open_token.sources.source import Source
-from random_talks import talks
 from test_corpus import each, files, name, opened
-from told_again import exported
 
 EVERYTHING = {
     "include": "include-internal",
@@ -60,7 +60,7 @@ def each_form(source: Source, to: str) -> Iterator[Any]:
     """The export as it is by default and with everything in it; nothing where nobody speaks."""
     for words in ({}, EVERYTHING):
         try:
-            yield json.loads(exported(source, to, **words)[0])
+            yield json.loads(export_source(source, to, **words)[0])
         except InputError as problem:
             if problem.code not in ("input.no-events", "input.no-talk"):
                 raise
@@ -104,7 +104,7 @@ def test_both_take_every_real_conversation(path: Path, harbor: Any, request_of: 
             check_trace(trace, request_of)
 
 
-@given(talk=talks())
+@given(talk=conversations())
 def test_both_take_random_conversations(
     talk: Any, harbor: Any, request_of: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -119,6 +119,6 @@ def test_both_take_random_conversations(
 def test_harbor_finds_what_is_wrong(harbor: Any) -> None:
     """The check would fail if it could."""
     source = Source.of(ROOT / "tests" / "interop" / "talk.json")
-    trajectory = json.loads(exported(source, "atif")[0])
+    trajectory = json.loads(export_source(source, "atif")[0])
     trajectory["steps"][2]["observation"]["results"][0]["source_call_id"] = "another"
     assert not harbor.validate(trajectory)

@@ -12,15 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import open_token
+from helpers.handoff_conversation import (
+    SMALL,
+    build_annotation,
+    build_call,
+    build_document,
+    build_message,
+    build_result,
+)
+from helpers.page_checker import (
+    HOSTILE,
+    block,
+    build_document_with_text,
+    build_page,
+    check_page,
+    span,
+)
 from open_token.writers.html import load_script, load_style
-from page_check import HOSTILE, block, check, everywhere, made, span
-from talks import SMALL, answered, called, document, noted, said
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_every_place_is_only_text(text: str) -> None:
-    page, _ = made(everywhere(text))
-    reader = check(page)
+    page, _ = build_page(build_document_with_text(text))
+    reader = check_page(page)
     assert "https://evil.test/a.png" not in re.findall(r'src="([^"]*)"', page)
     assert len([name for name in reader.ids if name.startswith("evt_")]) == 29
 
@@ -28,12 +42,12 @@ def test_hostile_text_in_every_place_is_only_text(text: str) -> None:
 @settings(max_examples=8)
 @given(st.text(max_size=60) | st.text("<>&\"'`*_[]()|#->\n\t \\!:/ahtps.", max_size=80))
 def test_any_text_appears_only_escaped(text: str) -> None:
-    check(made(everywhere(text))[0])
+    check_page(build_page(build_document_with_text(text))[0])
 
 
 def test_every_event_has_its_place_and_the_story_is_in_order() -> None:
-    page, receipt = made(SMALL)
-    reader = check(page)
+    page, receipt = build_page(SMALL)
+    reader = check_page(page)
     assert [name for name in reader.ids if name.startswith("evt_")] == [
         f"evt_{n:06d}" for n in (1, 2, 3, 5, 6, 4, 7, 8)
     ]
@@ -50,11 +64,11 @@ def test_every_event_has_its_place_and_the_story_is_in_order() -> None:
 
 
 def test_same_input_gives_the_same_bytes() -> None:
-    assert made(SMALL)[0] == made(SMALL)[0]
+    assert build_page(SMALL)[0] == build_page(SMALL)[0]
 
 
 def test_page_shows_the_hash_of_the_document_that_the_same_options_give() -> None:
-    page, receipt = made(SMALL, redact="secrets", max_bytes=100_000)
+    page, receipt = build_page(SMALL, redact="secrets", max_bytes=100_000)
     other = open_token.export(
         json.dumps(SMALL).encode(), include="include-internal", internal="full", max_bytes=100_000
     )
@@ -82,7 +96,9 @@ def test_image_is_shown_and_a_drawing_that_can_run_is_not() -> None:
         "bytes": 4,
         "base64": "PHN2Zz4=",
     }
-    page, _ = made(document(called(1, "view_image", path="a.png"), block(1, [image, drawing])))
+    page, _ = build_page(
+        build_document(build_call(1, "view_image", path="a.png"), block(1, [image, drawing]))
+    )
     assert re.findall(r'<img alt="([^"]*)" src="([^"]*)">', page) == [
         ("image/png, 4 bytes", "data:image/png;base64,iVBORw==")
     ]
@@ -92,12 +108,12 @@ def test_image_is_shown_and_a_drawing_that_can_run_is_not() -> None:
 def test_the_header_says_what_is_missing() -> None:
     secret = "ghp_" + "a1B2" * 9
     events = [
-        said("user", f"my key is {secret}"),
-        called(1, command="ls"),
-        said("assistant", "w " * 4000),
+        build_message("user", f"my key is {secret}"),
+        build_call(1, command="ls"),
+        build_message("assistant", "w " * 4000),
     ]
-    page, _ = made(document(*events), redact="secrets", max_bytes=6000)
-    words = "".join(check(page).words)
+    page, _ = build_page(build_document(*events), redact="secrets", max_bytes=6000)
+    words = "".join(check_page(page).words)
     assert secret not in page
     assert re.search(
         r'<mark title="redacted: github_token">\[REDACTED:github_token:\w{8}\]</mark>', page
@@ -109,11 +125,11 @@ def test_the_header_says_what_is_missing() -> None:
 def test_headings_stand_in_order_and_files_are_counted_from_what_succeeded() -> None:
     edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
     failed = {"file_path": "b.py", "old_string": "x", "new_string": "y"}
-    talk = document(
-        said("user", "# Go"), called(1, "Edit", **edit), answered(1, "ok"), called(2, "Edit", **failed),
-        answered(2, "no"), noted(5, kind="result_facts", is_error=True),
+    talk = build_document(
+        build_message("user", "# Go"), build_call(1, "Edit", **edit), build_result(1, "ok"), build_call(2, "Edit", **failed),
+        build_result(2, "no"), build_annotation(5, kind="result_facts", is_error=True),
     )  # fmt: skip
-    page, _ = made(talk)
+    page, _ = build_page(talk)
     assert page.count("<h1") == 1
     assert page.count("<h2>") == 2  # one prompt, and the list of keys
     assert "1 file changed" in page
@@ -121,64 +137,76 @@ def test_headings_stand_in_order_and_files_are_counted_from_what_succeeded() -> 
     assert "<del>- t<b>wo</b></del>" in page or "<del>- two</del>" in page
 
 
-def test_long_talk_is_in_blocks_and_deep_nesting_does_no_harm() -> None:
+def test_long_conversation_is_in_blocks_and_deep_nesting_does_no_harm() -> None:
     deep: list[dict[str, Any]] = []
     for n in range(1, 400):
-        inner = called(n, "Task", prompt="p")
+        inner = build_call(n, "Task", prompt="p")
         inner["links"]["span_id"] = f"span_{n - 1:06d}"
         deep += [inner, span("span_start", n, n, kind="subagent")]
     deep += [span("span_end", n, n) for n in range(399, 0, -1)]
-    page, _ = made(
-        document(said("user", "go"), *deep, *[said("assistant", f"line {n}") for n in range(200)])
+    page, _ = build_page(
+        build_document(
+            build_message("user", "go"),
+            *deep,
+            *[build_message("assistant", f"line {n}") for n in range(200)],
+        )
     )
-    check(page)
+    check_page(page)
     assert page.count('class="blk h') >= 5
 
 
 def test_unexpected_shapes_do_not_break_it() -> None:
     odd: list[Any] = [None, 3, [], {}, "x", [[]], {"a": {"b": [1, None, True, 1e300]}}]
-    events = [called(n, "Edit") for n in range(1, 8)]
+    events = [build_call(n, "Edit") for n in range(1, 8)]
     for event, value in zip(events, odd, strict=True):
         event["content"]["data"]["arguments"] = value
     for tool in ("TodoWrite", "AskUserQuestion", "Bash", "Task", "Grep", "MultiEdit"):
         keys = ("todos", "questions", "edits", "command", "prompt", "pattern", "options")
         events += [
-            called(len(events) + n, tool, **dict.fromkeys(keys, value))
+            build_call(len(events) + n, tool, **dict.fromkeys(keys, value))
             for n, value in enumerate(odd, 1)
         ]
-    check(made(document(*events))[0])
+    check_page(build_page(build_document(*events))[0])
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], 3, None])
 def test_kinds_that_are_not_strings_do_not_break_it(value: Any) -> None:
     image = {"media_type": value, "base64": "aaaa", "bytes": value}
-    check(made(document(noted(1, kind=value, text="x"), called(1), block(1, [image])))[0])
+    check_page(
+        build_page(
+            build_document(
+                build_annotation(1, kind=value, text="x"), build_call(1), block(1, [image])
+            )
+        )[0]
+    )
 
 
 def test_title_of_the_window_has_no_tags() -> None:
-    page, _ = made(document(said("user", "x"), title="key [REDACTED:token:abcd1234] 1 < 2"))
+    page, _ = build_page(
+        build_document(build_message("user", "x"), title="key [REDACTED:token:abcd1234] 1 < 2")
+    )
     assert "<title>key [REDACTED:token:abcd1234] 1 &lt; 2</title>" in page
 
 
 def test_what_stands_beside_words_and_what_a_plan_is_answered_with_are_shown() -> None:
     cited = {"type": "text", "text": "It rains.", "citations": [{"title": "almanac"}]}
-    talk = document(
+    talk = build_document(
         {
-            **said("assistant", ""),
+            **build_message("assistant", ""),
             "content": {"mime": "application/json", "data": [cited, {"type": "text", "text": "b"}]},
         },
-        called(1, "TodoWrite", todos=[{"content": "one", "status": "completed"}]),
-        answered(1, "Todos were kept."),
+        build_call(1, "TodoWrite", todos=[{"content": "one", "status": "completed"}]),
+        build_result(1, "Todos were kept."),
     )
-    words = "".join(check(made(talk)[0]).words)
+    words = "".join(check_page(build_page(talk)[0]).words)
     assert "almanac" in words
     assert "Todos were kept." in words
 
 
 def test_paths_are_cut_only_where_the_folder_begins_and_something_is_left() -> None:
     commands = ("cat /srv/app/one.py", "cat /app/two.py", "rm -r /app/ x")
-    calls = [called(n, command=command) for n, command in enumerate(commands, 1)]
-    page, _ = made(document(noted(1, kind="context", cwd="/app"), *calls))
+    calls = [build_call(n, command=command) for n, command in enumerate(commands, 1)]
+    page, _ = build_page(build_document(build_annotation(1, kind="context", cwd="/app"), *calls))
     assert re.findall(r'<span class="w" dir="auto">([^<]+)</span>', page) == [
         "cat /srv/app/one.py", "cat two.py", "rm -r /app/ x",
     ]  # fmt: skip
@@ -186,11 +214,13 @@ def test_paths_are_cut_only_where_the_folder_begins_and_something_is_left() -> N
 
 def test_edit_whose_end_is_not_known_changed_nothing_that_is_known() -> None:
     missing = {
-        **answered(1, ""),
+        **build_result(1, ""),
         "content": {"mime": "application/json", "data": {"missing_result": True}},
     }
-    page, _ = made(
-        document(called(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing)
+    page, _ = build_page(
+        build_document(
+            build_call(1, "Edit", file_path="a.py", old_string="x", new_string="y"), missing
+        )
     )
     assert "changed <b" not in page
 
@@ -207,7 +237,7 @@ def test_browser_runs_our_script_and_no_other(tmp_path: Path) -> None:
     if browser is None:
         pytest.skip("chromium is not on this machine")
     page = tmp_path / "page.html"
-    page.write_text(made(everywhere("\n\n".join(HOSTILE)))[0], "utf-8")
+    page.write_text(build_page(build_document_with_text("\n\n".join(HOSTILE)))[0], "utf-8")
     words = [
         browser,
         *CHROMIUM,
@@ -227,10 +257,14 @@ def test_many_choices_are_not_looked_for_one_by_one() -> None:
     few = [{"question": "Which?", "options": ["red", "blue"]}]
     many = [{"question": "Which?", "options": [f"{'a' * 200}{n}" for n in range(20_000)]}]
     calls = (
-        called(1, "AskUserQuestion", questions=few),
-        called(2, "AskUserQuestion", questions=many),
+        build_call(1, "AskUserQuestion", questions=few),
+        build_call(2, "AskUserQuestion", questions=many),
     )
-    page, _ = made(document(calls[0], answered(1, "blue"), calls[1], answered(2, "a" * 1_000_000)))
+    page, _ = build_page(
+        build_document(
+            calls[0], build_result(1, "blue"), calls[1], build_result(2, "a" * 1_000_000)
+        )
+    )
     assert "<li>red</li><li><strong>blue</strong>, chosen</li>" in page
 
 
@@ -253,19 +287,21 @@ def test_choice_counts_as_chosen_only_where_the_answer_names_it(
         {"question": "Where?", "options": ["Yes", "Yes, everywhere"]},
         {"question": "Also here, Yes?", "options": ["No", "Yes"]},
     ]
-    page, _ = made(document(called(1, "AskUserQuestion", questions=asked), answered(1, answer)))
+    page, _ = build_page(
+        build_document(build_call(1, "AskUserQuestion", questions=asked), build_result(1, answer))
+    )
     assert re.findall(r"<li><strong>([^<]*)</strong>, chosen</li>", page) == chosen
 
 
 def test_outline_has_what_the_agent_said_below_its_prompt() -> None:
-    talk = document(
-        said("assistant", "A word before anybody asked for anything."),
-        said("user", "The first question of the day."),
-        said("assistant", "An answer that is long enough for a chapter."),
-        said("user", "The second question of the day."),
-        said("assistant", "Another answer that is long enough as well."),
+    talk = build_document(
+        build_message("assistant", "A word before anybody asked for anything."),
+        build_message("user", "The first question of the day."),
+        build_message("assistant", "An answer that is long enough for a chapter."),
+        build_message("user", "The second question of the day."),
+        build_message("assistant", "Another answer that is long enough as well."),
     )
-    outline = made(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
+    outline = build_page(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
     assert re.findall(r'href="#evt_00000(\d)"', outline) == ["1", "2", "3", "4", "5"]
 
 
@@ -283,11 +319,11 @@ def test_paper_is_white_and_has_everything_open() -> None:
 
 
 def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
-    talk = document(
-        said("assistant", "\u05e9\u05dc\u05d5\u05dd"),
-        said("assistant_thought", "\u05e9\u05dc\u05d5\u05dd"),
+    talk = build_document(
+        build_message("assistant", "\u05e9\u05dc\u05d5\u05dd"),
+        build_message("assistant_thought", "\u05e9\u05dc\u05d5\u05dd"),
     )
-    page, _ = made(talk)
+    page, _ = build_page(talk)
     # Where dir is auto the first letter decides that is in no element with a dir of its own.
     firsts = re.findall(
         r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page
@@ -297,7 +333,7 @@ def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
 
 def test_what_cannot_be_seen_is_shown() -> None:
     unseen = "\u00ad\u180e\u200b\u2060\u206a\u3164\ufeff\uffa0\U0001d173\U000e0041"
-    page, _ = made(document(said("assistant", f"a{unseen}b")))
+    page, _ = build_page(build_document(build_message("assistant", f"a{unseen}b")))
     assert not set(unseen) & set(page)
     assert "\\u3164" in page
 
@@ -316,7 +352,9 @@ def test_prompt_is_left_to_its_heading_only_where_it_fits() -> None:
         "Fix the table of the tides, please, by noon.",
         "Fix the tides, please. " * 5,
     )
-    page, _ = made(document(*(said("user", text.strip()) for text in (short, middle, long))))
+    page, _ = build_page(
+        build_document(*(build_message("user", text.strip()) for text in (short, middle, long)))
+    )
     assert re.findall(r'<div class="(prompt[^"]*)" dir="auto">([^<]*)<', page) == [
         ("prompt same", middle),
         ("prompt", long.strip()),

@@ -49,7 +49,7 @@ def document(events: list[Event], integrity: Integrity | None, **facts: Any) -> 
 @pytest.mark.parametrize("facts", [{}, {"exported_at": "2026-01-31T00:00:00Z"}])
 @pytest.mark.parametrize("integrity", [None, SEALED])
 @pytest.mark.parametrize("events", [[], EVENTS[:1], EVENTS])
-def test_it_is_what_json_itself_would_write(
+def test_output_equals_that_of_the_standard_library(
     events: list[Event], integrity: Integrity | None, facts: dict[str, Any]
 ) -> None:
     whole = document(events, integrity, **facts)

@@ -4,15 +4,15 @@ import re
 
 import pytest
 
-from page_check import HOSTILE, everywhere, made, rendered
-from talks import SMALL, called, document, said
+from helpers.handoff_conversation import SMALL, build_call, build_document, build_message
+from helpers.page_checker import HOSTILE, build_document_with_text, build_page, render_markdown
 
 pytest.importorskip("markdown_it")
 OURS = re.compile(r"</?details>|<summary>|</summary>|</?b>")
 
 
 def test_items_are_in_order() -> None:
-    page, receipt = made(SMALL, "markdown")
+    page, receipt = build_page(SMALL, "markdown")
     lines = [line for line in page.split("\n") if line]
     assert lines[0] == "# Tides"
     assert lines[1] == "1 prompt · 2 calls (1 failed) · 7.0 s"
@@ -22,13 +22,13 @@ def test_items_are_in_order() -> None:
         lines.index("> Fix the test.") < lines.index("I look.") < lines.index("Done, naïvely: 潮.")
     )
     assert "<details><summary><b>Bash</b> make test · failed · 2.0 s</summary>" in lines
-    assert made(SMALL, "markdown")[0] == page
+    assert build_page(SMALL, "markdown")[0] == page
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_every_place_has_no_tag_and_no_picture(text: str) -> None:
-    page, _ = made(everywhere(text), "markdown")
-    for found in rendered(page):
+    page, _ = build_page(build_document_with_text(text), "markdown")
+    for found in render_markdown(page):
         kind, _, content = found.partition(" ")
         assert kind in ("html_block", "html_inline"), found
         words = OURS.sub("", content)
@@ -37,8 +37,12 @@ def test_hostile_text_in_every_place_has_no_tag_and_no_picture(text: str) -> Non
 
 
 def test_what_is_missing_is_noted() -> None:
-    page, _ = made(
-        document(said("user", "go"), called(1, command="ls"), said("assistant", "w " * 3000)),
+    page, _ = build_page(
+        build_document(
+            build_message("user", "go"),
+            build_call(1, command="ls"),
+            build_message("assistant", "w " * 3000),
+        ),
         "markdown",
         max_bytes=5000,
     )
@@ -47,8 +51,11 @@ def test_what_is_missing_is_noted() -> None:
 
 
 def test_messages_of_the_runtime_are_not_prompts() -> None:
-    page, _ = made(
-        document({**said("user", "be brief"), "visibility": "internal"}, said("user", "go")),
+    page, _ = build_page(
+        build_document(
+            {**build_message("user", "be brief"), "visibility": "internal"},
+            build_message("user", "go"),
+        ),
         "markdown",
     )
     assert "<b>internal</b> be brief" in page

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.page_checker import HOSTILE, render_markdown
 from open_token.writers.markdown import render_fence, sanitize_markdown
-from page_check import HOSTILE, rendered
 
 pytest.importorskip("markdown_it")
 SIGNS = st.text("<>&\"'`*_[]()|#->~=\n\t \\!:/bai.", max_size=60)
@@ -13,14 +13,16 @@ SIGNS = st.text("<>&\"'`*_[]()|#->~=\n\t \\!:/bai.", max_size=60)
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_only_text(text: str) -> None:
-    assert rendered(sanitize_markdown(text)) == []
-    assert rendered(render_fence(text)) == []
+    assert render_markdown(sanitize_markdown(text)) == []
+    assert render_markdown(render_fence(text)) == []
 
 
 @settings(max_examples=60)
 @given(SIGNS, SIGNS)
 def test_any_signs_are_only_text(first: str, second: str) -> None:
-    assert rendered(sanitize_markdown(f"{first}<img src=x>{second}`<b>`\n{first}\n<i>")) == []
+    assert (
+        render_markdown(sanitize_markdown(f"{first}<img src=x>{second}`<b>`\n{first}\n<i>")) == []
+    )
 
 
 def test_code_stays_code() -> None:
@@ -44,4 +46,6 @@ def test_fence_with_more_than_a_language_is_a_fence() -> None:
     "line", ["~~~ a `b` c", "- ~~~", "> ~~~~", "~~~~~~ x y", "``` a b", "    ~~~"]
 )
 def test_no_fence_hides_what_follows(line: str) -> None:
-    assert rendered(f"{sanitize_markdown(line)}\n\n<details>\n\n") == ["html_block <details>\n"]
+    assert render_markdown(f"{sanitize_markdown(line)}\n\n<details>\n\n") == [
+        "html_block <details>\n"
+    ]

@@ -5,14 +5,23 @@ from typing import Any
 
 import pytest
 
-from small_talks import ask, call, fact, result, say, span, think, written
+from helpers.small_conversations import (
+    ask,
+    call,
+    fact,
+    result,
+    say,
+    span,
+    think,
+    write_conversation,
+)
 
 BEGAN = 1772359200
 """The seconds of 10:00:00 on that day."""
 
 
 def spans(*events: Any) -> list[dict[str, Any]]:
-    (batch,) = written("otel", *events)[0]["resourceSpans"]
+    (batch,) = write_conversation("otel", *events)[0]["resourceSpans"]
     (scope,) = batch["scopeSpans"]
     made: list[dict[str, Any]] = scope["spans"]
     for item in made:
@@ -209,7 +218,7 @@ def test_tokens() -> None:
 def test_thought_that_is_a_summary_is_noted() -> None:
     thought = think("In short.")
     thought["content"]["data"] = {"summary": "runtime"}
-    made, notes = written("otel", thought, say("a"))
+    made, notes = write_conversation("otel", thought, say("a"))
     assert "In short." in str(made)
     assert notes["summary"].detail.startswith("represented differently in OpenTelemetry")
 

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CORPUS
+from helpers.page_checker import check_page
 from open_token.context import Context
 from open_token.errors import InputError, MultipleConversationsError
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.sources.source import Source
 from open_token.writers import PAGE_FORMATS, load_page_writer
-from page_check import check
 from test_corpus import files, name, opened
 
 LARGEST = 40_000_000
@@ -36,23 +35,9 @@ def pages(source: Source) -> None:
         assert receipt.bytes == len(out.getvalue()) > 100
         if kind == "html":
             assert (
-                sum(one.startswith("evt_") for one in check(out.getvalue().decode()).ids)
+                sum(one.startswith("evt_") for one in check_page(out.getvalue().decode()).ids)
                 == receipt.events
             )
-
-
-@pytest.mark.parametrize(
-    "folder", sorted(path.name for path in CORPUS.glob("*") if path.is_dir()) or [None]
-)
-def test_small_real_conversation_of_each_kind_gives_pages(folder: str | None, corpus: Path) -> None:
-    found = [
-        path for path in files() if path.is_file() and path.relative_to(corpus).parts[0] == folder
-    ]
-    sizes = sorted((path.stat().st_size, path) for path in found)
-    small = [path for size, path in sizes if 2_000 < size < 120_000]
-    if not small:
-        pytest.skip("no small conversation of that kind")
-    pages(opened(small[-1]))
 
 
 @pytest.mark.full

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from helpers.handoff_conversation import build_call, build_result
 from open_token.writers.rows import (
     Row,
     build_row,
@@ -16,7 +17,6 @@ from open_token.writers.rows import (
     split_output,
 )
 from open_token.writers.timeline import Item
-from talks import answered, called
 
 EDIT = {"file_path": "a.py", "old_string": "a\nb\nc", "new_string": "a\nx\ny\nc"}
 PATCH = "*** Begin Patch\n*** Update File: a.py\n-a\n+b\n*** Add File: b.py\n+c\n*** End Patch"
@@ -26,8 +26,8 @@ TODOS = [{"content": "one", "status": "completed"}, {"content": "two", "status":
 def row(
     tool: str, output: str = "l1\nl2", facts: dict[str, Any] | None = None, **arguments: Any
 ) -> Row:
-    use: Any = {**called(1, tool, **arguments), "ts": "2026-03-01T10:00:00Z"}
-    result: Any = {**answered(1, output), "ts": "2026-03-01T10:00:02Z"}
+    use: Any = {**build_call(1, tool, **arguments), "ts": "2026-03-01T10:00:00Z"}
+    result: Any = {**build_result(1, output), "ts": "2026-03-01T10:00:02Z"}
     return build_row(Item("call", use, result=result, facts=facts or {}))
 
 
@@ -104,7 +104,7 @@ def test_failure_is_a_word_and_is_never_guessed() -> None:
 
 
 def test_missing_result_is_noted() -> None:
-    use: Any = called(1, "Bash", command="x")
+    use: Any = build_call(1, "Bash", command="x")
     assert build_row(Item("call", use)).outcome == ["no result recorded"]
 
 

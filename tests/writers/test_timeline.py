@@ -2,12 +2,18 @@
 
 from typing import Any
 
+from helpers.handoff_conversation import (
+    build_annotation,
+    build_call,
+    build_document,
+    build_message,
+    build_result,
+)
 from open_token.writers.timeline import Item, Timeline, TimelineIndex
-from talks import answered, called, document, noted, said
 
 
 def story(*events: Any) -> list[Item]:
-    listed = document(*events)["events"]
+    listed = build_document(*events)["events"]
     known = TimelineIndex()
     for event in listed:
         known.add(event)
@@ -25,11 +31,11 @@ def inside(number: int, event: dict[str, Any]) -> dict[str, Any]:
 
 def test_parallel_calls_keep_their_order_and_get_their_results() -> None:
     told = story(
-        called(1),
-        called(2),
-        answered(2, "b"),
-        answered(1, "a"),
-        noted(4, kind="result_facts", exit_code=1),
+        build_call(1),
+        build_call(2),
+        build_result(2, "b"),
+        build_result(1, "a"),
+        build_annotation(4, kind="result_facts", exit_code=1),
     )
     assert [(item.kind, item.result and item.result["content"]["text"]) for item in told] == [
         ("call", "a"),
@@ -39,16 +45,18 @@ def test_parallel_calls_keep_their_order_and_get_their_results() -> None:
 
 
 def test_call_without_result_does_not_hold_the_story_up() -> None:
-    told = story(called(1), said("assistant", "on"), called(2), answered(2, "b"))
+    told = story(
+        build_call(1), build_message("assistant", "on"), build_call(2), build_result(2, "b")
+    )
     assert [item.kind for item in told] == ["call", "say", "call"]
     assert told[0].result is None
 
 
 def test_interleaved_subagents_stand_in_their_calls() -> None:
     told = story(
-        called(1, "Task"), called(2, "Task"), span("span_start", 1, 1), span("span_start", 2, 2),
-        inside(1, said("user", "first")), inside(2, said("user", "second")), inside(1, said("assistant", "done 1")),
-        span("span_end", 1), span("span_end", 2), answered(1, "a"), answered(2, "b"), said("assistant", "end"),
+        build_call(1, "Task"), build_call(2, "Task"), span("span_start", 1, 1), span("span_start", 2, 2),
+        inside(1, build_message("user", "first")), inside(2, build_message("user", "second")), inside(1, build_message("assistant", "done 1")),
+        span("span_end", 1), span("span_end", 2), build_result(1, "a"), build_result(2, "b"), build_message("assistant", "end"),
     )  # fmt: skip
     assert [(item.kind, len(item.children)) for item in told] == [
         ("call", 2),
@@ -60,9 +68,9 @@ def test_interleaved_subagents_stand_in_their_calls() -> None:
 def test_span_without_call_and_result_without_call_stand_alone() -> None:
     told = story(
         span("span_start", 1),
-        inside(1, said("user", "x")),
+        inside(1, build_message("user", "x")),
         span("span_end", 1),
-        answered(9, "orphan"),
+        build_result(9, "orphan"),
     )
     assert [(item.kind, len(item.children)) for item in told] == [("span", 1), ("result", 0)]
 
@@ -71,26 +79,26 @@ def test_broken_spans_lose_nothing() -> None:
     told = story(
         span("span_end", 7),
         span("span_start", 1),
-        inside(1, said("user", "x")),
-        said("assistant", "y"),
+        inside(1, build_message("user", "x")),
+        build_message("assistant", "y"),
     )
     assert [item.kind for item in told] == ["note", "span", "say"]
 
 
 def test_what_the_runtime_says_in_the_place_of_the_user_is_no_prompt() -> None:
     told = story(
-        {**said("user", "reminder"), "visibility": "internal"},
-        said("user", "hello"),
-        said("developer", "x"),
+        {**build_message("user", "reminder"), "visibility": "internal"},
+        build_message("user", "hello"),
+        build_message("developer", "x"),
     )
     assert [item.kind for item in told] == ["system", "prompt", "system"]
-    assert story(noted(1, kind="cost"))[0].is_machine_note
+    assert story(build_annotation(1, kind="cost"))[0].is_machine_note
 
 
 def handed_over(*events: Any) -> list[tuple[str, int, bool]]:
     """Each item as it was in the moment it was told: how much stood in it, whether it had a
     result."""
-    listed = document(*events)["events"]
+    listed = build_document(*events)["events"]
     known = TimelineIndex()
     for event in listed:
         known.add(event)
@@ -102,22 +110,24 @@ def handed_over(*events: Any) -> list[tuple[str, int, bool]]:
 
 def test_span_without_an_end_waits_for_its_last_event() -> None:
     told = handed_over(
-        span("span_start", 1), inside(1, said("user", "x")), said("assistant", "on"), inside(1, said("assistant", "y")),
-        said("assistant", "end"),
+        span("span_start", 1), inside(1, build_message("user", "x")), build_message("assistant", "on"), inside(1, build_message("assistant", "y")),
+        build_message("assistant", "end"),
     )  # fmt: skip
     assert told == [("span", 2, False), ("say", 0, False), ("say", 0, False)]
 
 
 def test_an_event_after_its_item_was_emitted_is_a_separate_item() -> None:
     told = handed_over(
-        called(1, "Task"), span("span_start", 1, 1), inside(1, called(2)), span("span_end", 1), answered(1, "done"),
-        said("assistant", "on"), inside(1, answered(2, "late")),
+        build_call(1, "Task"), span("span_start", 1, 1), inside(1, build_call(2)), span("span_end", 1), build_result(1, "done"),
+        build_message("assistant", "on"), inside(1, build_result(2, "late")),
     )  # fmt: skip
     assert told == [("call", 1, True), ("say", 0, False), ("result", 0, True)]
 
 
 def test_facts_of_what_is_no_result_stay_a_note() -> None:
     told = story(
-        said("user", "x"), noted(1, kind="result_facts", exit_code=7), said("assistant", "end")
+        build_message("user", "x"),
+        build_annotation(1, kind="result_facts", exit_code=7),
+        build_message("assistant", "end"),
     )
     assert [item.kind for item in told] == ["prompt", "note", "say"]

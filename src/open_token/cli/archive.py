@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from open_token.api import build_context
-from open_token.cli.shared.console import Console, escape_controls, format_size
+from open_token.cli.shared.console import Console, escape_controls, escape_raw_controls, format_size
 from open_token.cli.shared.export_options import (
     add_export_options,
     describe_options,
@@ -21,7 +21,7 @@ from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
 from open_token.jsontools.walk import replace_lone_surrogates
-from open_token.library.archive import CHANGED, FAILED, GONE, LOST, NEW, Archive, Change
+from open_token.library.archive import CHANGED, EARLIER, FAILED, GONE, LOST, NEW, Archive, Change
 from open_token.library.discovery import Discovery
 from open_token.options import split_option_words
 from open_token.settings import load_settings
@@ -56,8 +56,8 @@ HELP = Help(
 )
 _DEFAULT_INTERVAL = 30
 _MIN_INTERVAL = 0.1
-_REPORTED_CHANGES = (NEW, CHANGED, GONE, LOST, FAILED)
-_COUNTED_CHANGES = (NEW, CHANGED, "unchanged", GONE, "copy", "empty", FAILED)
+_REPORTED_CHANGES = (NEW, CHANGED, EARLIER, GONE, LOST, FAILED)
+_COUNTED_CHANGES = (NEW, CHANGED, "unchanged", EARLIER, GONE, "copy", "empty", FAILED)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +174,8 @@ def _print_json(
     for kind in ("unchanged", "copy", "empty", "resting"):
         report[kind] = archive.counts[kind]
     if args.watch or args.every:
-        console.print(msgspec.json.encode(replace_lone_surrogates(report)).decode())
+        line = msgspec.json.encode(replace_lone_surrogates(report))
+        console.print(escape_raw_controls(line).decode())
     else:
         console.print_json(report)
 
@@ -184,6 +185,12 @@ def _print_change(change: Change, console: Console) -> None:
     if change.problem is not None:
         where = change.problem.where or entry.source or ""
         console.warn(f"{escape_controls(change.problem.what)}\n  --> {escape_controls(where)}")
+        return
+    if change.kind == EARLIER:
+        kept = escape_controls(entry.file or "")
+        console.warn(
+            f"the source has lost what was archived of it; the earlier version stays: {kept}"
+        )
         return
     line = f"{change.kind:8}{escape_controls(entry.file or '')}"
     if entry.bytes:

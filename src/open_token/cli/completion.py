@@ -69,6 +69,17 @@ _VERB_WORDS: dict[str, tuple[str, ...]] = {
         *("--for", "--scope", "--to", "--dry-run", "user", "project", "auto"),
         *list_hook_agents(),
     ),
+    "search": (
+        *("--not", "--regex", "--agent", "--here", "--project", "--since", "--until", "--role"),
+        *("--tool", "--path", "--limit", "--all", "--no-update"),
+        *("person", "agent", "command", "output", "thinking", "system"),
+    ),
+    "show": ("--at", "--full", "--from", "--pick", "--current", "--conversation", "last"),
+    "stats": (
+        *("--by", "--blocks", "--agent", "--here", "--project", "--since", "--until", "--csv"),
+        *("--no-update", "day", "week", "month", "project", "model", "tool", "session", "branch"),
+    ),
+    "index": ("--status", "--rebuild", "--remove"),
     "mcp": ("--folder", "--allow-unmasked"),
 }
 """Words of commands that need no special treatment."""

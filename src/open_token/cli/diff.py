@@ -174,4 +174,6 @@ def _read_steps(
 
 def _value_for_side(values: list[str], side: int) -> str | None:
     """Return the value for A or B; a single value is for both."""
-    return values[min(side, len(values) - 1)] if values else None
+    if values:
+        return values[min(side, len(values) - 1)]
+    return None

@@ -1,6 +1,7 @@
 """A diff of two sessions as text: verdict, divergence with context, totals."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,15 +11,17 @@ from open_token.cli.shared.console import Console, escape_controls, truncate_to_
 from open_token.comparison import Difference
 from open_token.comparison.divergence import EQUAL, ONE_SIDED, ORDER, Row
 from open_token.comparison.report import ValueChange
-from open_token.comparison.steps import Step, get_content
-from open_token.comparison.word_diff import diff_words
+from open_token.comparison.sequence_match import match_sequences
+from open_token.comparison.steps import Step
+from open_token.jsontools.objects import get_content
 
 _HEADING = f"{'A':>5} {'B':>5}"
 _MARGIN = 15
-"""Columns of the step numbers and the sign."""
+"""Columns of the step numbers and the operation."""
 _UNCHANGED_CHARACTERS = 60
 """Unchanged characters that are shown between two changes."""
 _MAX_NAMES = 8
+_MIN_LABEL = 10
 _FILE_GROUPS = (
     ("same", "same change:"),
     ("differ", "different change:"),
@@ -26,6 +29,12 @@ _FILE_GROUPS = (
     ("only_b", "only B:"),
 )
 _COLORS = {"=": "dim", "-": "red", "+": "green", "~": "yellow"}
+_TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+_MAX_SPLIT = 200_000
+"""Characters that are split into words; the rest of a longer text is one token."""
+
+Piece = tuple[str, str]
+"""`=`, `-` or `+`, and the text."""
 
 
 def render_diff(
@@ -65,9 +74,10 @@ def _count_hidden(difference: Difference, shown: list[int]) -> Iterator[str]:
     for index, row in enumerate(difference.rows):
         if row.kind != EQUAL and index not in visible:
             counts[row.kind] = counts.get(row.kind, 0) + 1
-    if counts:
-        listed = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
-        yield f"hidden  {listed}; show them with --all"
+    if not counts:
+        return
+    listed = [f"{kind} {count:,}" for kind, count in counts.items()]
+    yield f"hidden  {', '.join(listed)}; show them with --all"
 
 
 class _RowRenderer:
@@ -80,14 +90,15 @@ class _RowRenderer:
 
     def render(self, shown: list[int]) -> Iterator[str]:
         """Yield the lines of the rows at these indices, with a count for each gap."""
-        last = -1
+        rows = self._difference.rows
+        next_index = 0
         for index in shown:
-            if index > last + 1:
-                yield self._render_gap(index - last - 1)
-            yield from self._render_row(self._difference.rows[index])
-            last = index
-        if last < len(self._difference.rows) - 1:
-            yield self._render_gap(len(self._difference.rows) - last - 1)
+            if index > next_index:
+                yield self._render_gap(index - next_index)
+            yield from self._render_row(rows[index])
+            next_index = index + 1
+        if next_index < len(rows):
+            yield self._render_gap(len(rows) - next_index)
 
     def _render_gap(self, count: int) -> str:
         return f"{'...':>11}    {count:,} more"
@@ -107,8 +118,8 @@ class _RowRenderer:
         else:
             yield from self._render_changed(row)
 
-    def _render_single(self, a: Step | None, b: Step | None, step: Step, sign: str) -> str:
-        return self._render_step(a, b, sign, _describe_step(step), _describe_outcome(step))
+    def _render_single(self, a: Step | None, b: Step | None, step: Step, op: str) -> str:
+        return self._render_step(a, b, op, _describe_step(step), _describe_outcome(step))
 
     def _render_changed(self, row: Row) -> Iterator[str]:
         """Yield a line for the step, and one for each value that differs in it."""
@@ -116,7 +127,10 @@ class _RowRenderer:
         assert row.b is not None
         changes = self._difference.changes(row)
         if row.step.kind == "call":
-            tools = row.a.tool if row.a.tool == row.b.tool else f"{row.a.tool} -> {row.b.tool}"
+            if row.a.tool == row.b.tool:
+                tools = row.a.tool
+            else:
+                tools = f"{row.a.tool} -> {row.b.tool}"
             outcomes = [_describe_outcome(row.a), _describe_outcome(row.b)]
             outcome = " -> ".join(dict.fromkeys(filter(None, outcomes)))
             label = f"{escape_controls(tools)[:60]:8} {_join_lines(_find_target(row.a))}"
@@ -129,36 +143,42 @@ class _RowRenderer:
     def _render_change(self, change: ValueChange) -> str:
         path = escape_controls(change.path)[:80]
         text = f"{'':{_MARGIN}}{path}  {self._render_word_changes(change)}"
-        return truncate_to_columns(text, self._width) if self._width else text
+        if self._width:
+            return truncate_to_columns(text, self._width)
+        return text
 
     def _render_word_changes(self, change: ValueChange) -> str:
         old = _to_text(change.a) if change.in_a else ""
         new = _to_text(change.b) if change.in_b else ""
         pieces = diff_words(old, new)
         rendered = []
-        for index, (sign, text) in enumerate(pieces):
+        for index, (op, text) in enumerate(pieces):
             is_last = index == len(pieces) - 1
-            rendered.append(_render_piece(sign, text, is_first=index == 0, is_last=is_last))
+            rendered.append(_render_piece(op, text, is_first=index == 0, is_last=is_last))
         return "".join(rendered)
 
     def _render_step(
-        self, a: Step | None, b: Step | None, sign: str, label: str, outcome: str
+        self, a: Step | None, b: Step | None, op: str, label: str, outcome: str
     ) -> str:
-        numbers = f"{a.number if a else '':>5} {b.number if b else '':>5}"
-        styled = self._console.style(sign, _COLORS[sign], self._console.stdout_is_terminal)
+        number_a = str(a.number) if a else ""
+        number_b = str(b.number) if b else ""
+        numbers = f"{number_a:>5} {number_b:>5}"
+        styled = self._console.style(op, _COLORS[op], self._console.stdout_is_terminal)
         suffix = f"  {outcome}" if outcome else ""
         if self._width:
-            label = truncate_to_columns(label, max(10, self._width - _MARGIN - len(suffix)))
+            # The outcome is shown in any case, and the label as far as it fits.
+            columns = self._width - _MARGIN - len(suffix)
+            label = truncate_to_columns(label, max(_MIN_LABEL, columns))
         return f"{numbers}  {styled} {label.rstrip()}{suffix}"
 
 
-def _render_piece(sign: str, text: str, *, is_first: bool, is_last: bool) -> str:
+def _render_piece(op: str, text: str, *, is_first: bool, is_last: bool) -> str:
     """Render removed, added or unchanged text; long unchanged text is shortened.
 
     Only the ends next to a change are kept: a line cut to a screen starts at the first change."""
-    if sign == "-":
+    if op == "-":
         return f"[-{_escape_lines(text)}-]"
-    if sign == "+":
+    if op == "+":
         return f"{{+{_escape_lines(text)}+}}"
     half = _UNCHANGED_CHARACTERS // 2
     head = "" if is_first else text[:half]
@@ -230,9 +250,10 @@ def _render_totals(difference: Difference) -> Iterator[str]:
     a = difference.a
     b = difference.b
     steps = f"steps {a.steps:,} -> {b.steps:,}"
-    percent = round(100 * (b.steps - a.steps) / a.steps) if a.steps else 0
-    if percent:
-        steps += f" ({percent:+d} %)"
+    if a.steps:
+        percent = round(100 * (b.steps - a.steps) / a.steps)
+        if percent:
+            steps += f" ({percent:+d} %)"
     totals = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
     if a.seconds is not None or b.seconds is not None:
         totals.append(f"time {_format_duration(a.seconds)} -> {_format_duration(b.seconds)}")
@@ -241,12 +262,15 @@ def _render_totals(difference: Difference) -> Iterator[str]:
     tokens = []
     for name, label in (("input_tokens", "in"), ("output_tokens", "out")):
         if name in a.tokens or name in b.tokens:
-            counts = f"{_format_count(a.tokens.get(name))} -> {_format_count(b.tokens.get(name))}"
-            tokens.append(f"{label} {counts}")
+            count_a = _format_count(a.tokens.get(name))
+            count_b = _format_count(b.tokens.get(name))
+            tokens.append(f"{label} {count_a} -> {count_b}")
     if tokens:
         yield f"tokens  {'   '.join(tokens)}"
     if a.models != b.models:
-        yield f"model   {_list_names(a.models) or '?'} -> {_list_names(b.models) or '?'}"
+        models_a = _list_names(a.models) or "?"
+        models_b = _list_names(b.models) or "?"
+        yield f"model   {models_a} -> {models_b}"
 
     files = []
     for name, label in _FILE_GROUPS:
@@ -278,4 +302,63 @@ def _format_duration(seconds: float | None) -> str:
         return "?"
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    if hours:
+        return f"{hours}:{minutes:02d}:{seconds:02d}"
+    return f"{minutes}:{seconds:02d}"
+
+
+def diff_words(old: str, new: str) -> list[Piece]:
+    """Return what stayed, what was removed and what was added, in order."""
+    old_tokens = _tokenize(old)
+    new_tokens = _tokenize(new)
+    pieces: list[Piece] = []
+    kept: list[str] = []
+    next_old = 0
+    next_new = 0
+    end = (len(old_tokens), len(new_tokens))
+    for old_index, new_index in [*match_sequences(old_tokens, new_tokens), end]:
+        if old_index > next_old or new_index > next_new:
+            removed = old_tokens[next_old:old_index]
+            added = new_tokens[next_new:new_index]
+            pieces += _build_pieces(kept, removed, added)
+            kept = []
+        kept += old_tokens[old_index : old_index + 1]
+        next_old = old_index + 1
+        next_new = new_index + 1
+    pieces += _build_pieces(kept, [], [])
+    return _merge_changes(pieces)
+
+
+def _tokenize(text: str) -> list[str]:
+    tokens = _TOKEN.findall(text[:_MAX_SPLIT])
+    if len(text) > _MAX_SPLIT:
+        tokens.append(text[_MAX_SPLIT:])
+    return tokens
+
+
+def _build_pieces(kept: list[str], removed: list[str], added: list[str]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for op, tokens in (("=", kept), ("-", removed), ("+", added)):
+        if tokens:
+            pieces.append((op, "".join(tokens)))
+    return pieces
+
+
+def _merge_changes(pieces: list[Piece]) -> list[Piece]:
+    """Merge changes that only a space separates: several changed words read better as one."""
+    merged: list[Piece] = []
+    removed: list[str] = []
+    added: list[str] = []
+    last = len(pieces) - 1
+    for index, (op, text) in enumerate(pieces):
+        is_space = op == "=" and text.isspace() and "\n" not in text and 0 < index < last
+        if op == "-" or is_space:
+            removed.append(text)
+        if op == "+" or is_space:
+            added.append(text)
+        if op == "=" and not is_space:
+            merged += _build_pieces([], removed, added)
+            merged.append((op, text))
+            removed = []
+            added = []
+    return merged + _build_pieces([], removed, added)

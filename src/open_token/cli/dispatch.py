@@ -16,6 +16,9 @@ from open_token.options import suggest_match
 VERB_GROUPS: dict[str, dict[str, str]] = {
     "Find sessions": {
         "sessions": "List the sessions on this machine",
+        "search": "Search the text of all sessions",
+        "show": "Read a session in the terminal",
+        "stats": "Count sessions, tokens and estimated cost",
         "formats": "List the supported formats and where their files are",
     },
     "Convert and share": {
@@ -39,16 +42,19 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "mcp": "Serve sessions to agents as MCP tools",
     },
     "Set up": {
+        "doctor": "Report what is found on this machine and what is wrong",
         "skill": "Install the export skill into an agent",
         "hook": "Let agents archive their sessions automatically",
+        "statusline": "Print one line about today's usage",
+        "index": "Update, check or remove the search index",
         "rules": "List, test and explain redaction rules",
         "schema": "Print the JSON Schema of the format",
         "completion": "Print a shell completion script",
     },
 }
-VERBS: dict[str, str] = {
-    name: summary for group in VERB_GROUPS.values() for name, summary in group.items()
-}
+VERBS: dict[str, str] = {}
+for _group in VERB_GROUPS.values():
+    VERBS.update(_group)
 HELP = Help(
     summary="Convert, check and share conversations with AI agents.",
     usage=("COMMAND [OPTIONS]",),
@@ -96,8 +102,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise an error that suggests a similar option and points to the help."""
-        word = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]
-        guess = suggest_match(word, self._option_string_actions) if word.startswith("-") else ""
+        argument = message.removeprefix("unrecognized arguments: ").split(" ")[0]
+        option = argument.partition("=")[0]
+        guess = ""
+        if option.startswith("--"):
+            # Without the dashes, which would make any two short options similar.
+            names = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+            guess = suggest_match(option[2:], names, "--{}")
         message = message.replace("unrecognized arguments:", "unknown argument")
         raise UsageError(message, help=f"{guess}see `{self.prog} --help`")
 
@@ -174,6 +185,9 @@ def _dispatch(words: list[str], console: Console) -> int:
     if "-h" in rest or "--help" in rest:
         console.print(render_verb_help(name, verb, console))
         return 0
+    prepare_words = getattr(verb, "prepare_words", None)
+    if prepare_words is not None:
+        rest = prepare_words(rest)
     args = build_parser(name, verb).parse_intermixed_args(rest)
     args.command = command
     console.quiet = args.quiet

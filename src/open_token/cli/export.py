@@ -3,6 +3,7 @@
 import argparse
 import gc
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ from open_token.cli.shared.export_options import (
     warn_about_options,
 )
 from open_token.cli.shared.help import Help, Section
-from open_token.cli.shared.output import refuse_folder, refuse_to_overwrite_source
+from open_token.cli.shared.output import (
+    choose_output_name,
+    refuse_folder,
+    refuse_to_overwrite_source,
+)
 from open_token.cli.shared.progress import Progress
 from open_token.cli.shared.receipt import print_receipt
 from open_token.cli.shared.source_selection import (
@@ -33,7 +38,8 @@ from open_token.cli.shared.source_selection import (
 from open_token.context import Context
 from open_token.errors import UsageError
 from open_token.library.export_many import INDEX_NAME, export_conversations
-from open_token.model.document import Event, Note, Record
+from open_token.model.document import Event, Record
+from open_token.model.omissions import Note, summarize_omissions
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pipeline import Receipt, export
 from open_token.settings import load_settings
@@ -82,7 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output = parser.add_argument_group("Output")
     output.add_argument(
-        "-o", "--output", metavar="FILE", help="Write to FILE, atomically [default: stdout]"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to FILE, atomically [default: stdout; on a terminal, a new file here]",
+    )
+    output.add_argument(
+        "--open", action="store_true", help="Open the page in a browser, with --to html"
     )
     output.add_argument(
         "--to", metavar="FORMAT", help=f"Output format: {', '.join(OUTPUT_FORMATS)}"
@@ -134,6 +146,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return follow(args, selected, context, console)
     if args.conversation == "all":
         return _export_all(args, selected, context, console)
+    if args.output is None and page != "brief" and (console.stdout_is_terminal or args.open):
+        args.output = choose_output_name(selected.source, page or options.mode, console)
 
     observer = FidelityObserver() if args.report else None
     receipt = _export_one(args, selected, context, console, observer, page)
@@ -150,7 +164,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
         result["fidelity"] = report
     if args.json and args.output:
         console.print_json(result)
+    if args.open:
+        _open_page(Path(args.output), console)
     return 0
+
+
+def _open_page(path: Path, console: Console) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        console.warn("no browser could be started; open the file yourself")
 
 
 def _resolve_format(args: argparse.Namespace, words: dict[str, str]) -> str | None:
@@ -188,10 +211,10 @@ def _resolve_format(args: argparse.Namespace, words: dict[str, str]) -> str | No
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    if args.output == "-":
-        args.output = None
+    if args.open and args.to != "html":
+        raise UsageError("--open needs --to html", help="only a page can be opened in a browser")
     check_reader_name(args.reader)
-    if args.json and not args.output:
+    if args.json and args.output in (None, "-"):
         raise UsageError(
             "--json needs -o FILE", help="without -o, stdout carries the export itself"
         )
@@ -203,7 +226,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.append and not args.follow:
         raise UsageError("--append needs --follow", help="add --follow, or remove --append")
     if args.conversation == "all":
-        if not args.output:
+        if args.output in (None, "-"):
             raise UsageError("--conversation all needs an output folder", help="add -o FOLDER")
     else:
         refuse_folder(args.output)
@@ -229,7 +252,8 @@ def _export_one(
     reader = choose_conversation(args, selected, console, ", or all: --conversation all -o FOLDER")
     with Progress(source.size, console) as progress:
         source.progress = progress
-        if not args.output:
+        if args.output in (None, "-"):
+            args.output = None
             out = progress.clear_before_output(console.stdout)
             return export(source, out, context, reader, observer, page)
         refuse_to_overwrite_source(source, args.output)
@@ -267,20 +291,26 @@ def _summarize(receipt: Receipt) -> dict[str, Any]:
 
 
 def _print_receipts(receipts: list[Receipt], reader: str, output: str, console: Console) -> None:
-    events = sum(receipt.events for receipt in receipts)
+    event_count = sum(receipt.events for receipt in receipts)
+    events = pluralize(event_count, "event")
     conversations = pluralize(len(receipts), "conversation")
-    console.info(f"read    {reader}  {conversations}, {pluralize(events, 'event')}")
-    counts: dict[tuple[str, str], int] = {}
-    first: dict[tuple[str, str], str] = {}
+    console.info(f"read    {reader}  {conversations}, {events}")
+    # Hundreds of conversations may have the same note: it is printed once, with its number.
+    counts: Counter[tuple[str, str]] = Counter()
+    first_places: dict[tuple[str, str], str] = {}
     for receipt in receipts:
         for note in receipt.notes:
             key = (note.code, note.detail)
-            counts[key] = counts.get(key, 0) + note.count
-            first.setdefault(key, f"{receipt.conversation_id[:60]}, {note.place}")
+            counts[key] += note.count
+            first_places.setdefault(key, f"{receipt.conversation_id[:60]}, {note.place}")
+    summary = summarize_omissions(note for receipt in receipts for note in receipt.notes)
+    if summary:
+        console.info(f"omits   {summary}")
     for key, count in counts.items():
         code, detail = key
-        where = f"{pluralize(count, 'time')}, first in {escape_controls(first[key])}"
-        console.info(f"note    {code}: {escape_controls(detail)} ({where})")
+        times = pluralize(count, "time")
+        first = escape_controls(first_places[key])
+        console.info(f"note    {code}: {escape_controls(detail)} ({times}, first in {first})")
     documents = pluralize(len(receipts), "document")
     console.info(f"wrote   {escape_controls(output)}  {documents} and {INDEX_NAME}")
 
@@ -291,15 +321,15 @@ class FidelityObserver:
     def __init__(self) -> None:
         from open_token.native.fidelity import ExportObserver
 
-        self._witness = ExportObserver()
+        self._observer = ExportObserver()
 
     def meet(self, record: Record) -> None:
         """Observe the metadata of the record."""
-        self._witness.meet(record)
+        self._observer.meet(record)
 
     def take(self, event: Event) -> None:
         """Observe one event."""
-        self._witness.take(event)
+        self._observer.take(event)
 
     def report(
         self, source: Source, reader: str, notes: list[Note], console: Console
@@ -308,7 +338,7 @@ class FidelityObserver:
         from open_token.cli.fidelity import render_report
         from open_token.native.fidelity import measure_fidelity
 
-        report = measure_fidelity(source, reader, self._witness, notes)
+        report = measure_fidelity(source, reader, self._observer, notes)
         for line in render_report(report):
             # The receipt has listed the notes already.
             if not line.startswith("skipped"):

@@ -14,7 +14,7 @@ from open_token.cli.shared.source_selection import (
 from open_token.context import Context
 from open_token.errors import InputError
 from open_token.library.export_many import list_exports
-from open_token.model.document import Note
+from open_token.model.omissions import Note, summarize_omissions
 from open_token.native.fidelity import ExportObserver, FidelityReport, measure_fidelity
 from open_token.options import ExportOptions
 from open_token.pipeline import read_record
@@ -72,16 +72,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
     export = console.cwd / args.export
     open_source = Source.of_folder if path.is_dir() else Source.of
     source = open_source(path, args.source)
-    reader = args.reader.replace("-", "_") if args.reader else detect_format(source)
+    if args.reader:
+        reader = args.reader.replace("-", "_")
+    else:
+        reader = detect_format(source)
     if export.is_dir() and not args.conversation:
         notes = _collect_all_notes(source, reader)
-        witness = _observe_exports(list_exports(export))
+        observer = _observe_exports(list_exports(export))
     else:
         alternative = ", or name the folder that --conversation all wrote"
         choose_conversation_in(source, reader, args.conversation, console, alternative)
         notes = read_record(source, _complete_context(), reader).notes
-        witness = _observe_exports([export])
-    report = measure_fidelity(source, reader, witness, notes)
+        observer = _observe_exports([export])
+    report = measure_fidelity(source, reader, observer, notes)
     if args.json:
         console.print_json(report.as_json())
     else:
@@ -115,7 +118,7 @@ def _collect_all_notes(source: Source, reader: str) -> list[Note]:
 
 def _observe_exports(paths: list[Path]) -> ExportObserver:
     """Return an observer that has seen the content of these exports."""
-    witness = ExportObserver()
+    observer = ExportObserver()
     for path in paths:
         export = Source.of(path, path.name)
         if not load_reader("open_token").sniff(export):
@@ -125,10 +128,10 @@ def _observe_exports(paths: list[Path]) -> ExportObserver:
                 help="give the SOURCE first, then its EXPORT",
             )
         record = read_record(export, _complete_context(), "open_token")
-        witness.meet(record)
+        observer.meet(record)
         for event in record.events:
-            witness.take(event)
-    return witness
+            observer.take(event)
+    return observer
 
 
 def render_report(report: FidelityReport) -> list[str]:
@@ -146,9 +149,14 @@ def render_report(report: FidelityReport) -> list[str]:
     )
     if report.usage:
         counts = ", ".join(
-            f"{name.removesuffix('_tokens')} {count:,}" for name, count in report.usage.items()
+            f"{name.removesuffix('_tokens')} {count:,}"
+            for name, count in report.usage.items()
+            if count
         )
         lines.append(f"usage    {counts} tokens in {pluralize(report.usage_events, 'event')}")
+    summary = summarize_omissions(report.skipped)
+    if summary:
+        lines.append(f"skipped  {summary}:")
     lines += [f"skipped  {format_note(note)}" for note in report.skipped]
     lines += _render_unmapped_fields(report)
     return lines

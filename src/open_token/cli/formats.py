@@ -12,6 +12,8 @@ HELP = Help(
     notes=(
         "A format is detected by content, not by file name. Where two formats look alike, "
         "name one with `open-token export --from READER`.",
+        "A reader marked as experimental was written from descriptions and never checked on a "
+        "real file.",
     ),
     exit_codes=(("0", "Always"),),
     examples=(("open-token formats", ""), ("open-token formats --json", "")),
@@ -27,13 +29,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
     definitions = [(name, reader.definition) for name, reader in READERS.items()]
     if args.json:
         formats = [
-            {"reader": name, "title": item.title, "places": list(item.places)}
+            {
+                "reader": name,
+                "title": item.title,
+                "places": list(item.places),
+                "checked": item.checked,
+                "experimental": item.is_experimental,
+            }
             for name, item in definitions
         ]
         console.print_json({"schema": "open-token/formats/1", "formats": formats})
         return 0
     for name, item in definitions:
-        console.print(f"{name:20}{item.title}")
+        mark = " (experimental)" if item.is_experimental else ""
+        console.print(f"{name:20}{item.title}{mark}")
         for path in item.places:
             if not path.startswith(("$", "./")):
                 path = f"~/{path}"

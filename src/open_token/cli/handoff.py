@@ -55,8 +55,9 @@ HELP = Help(
         "Messages, tool calls and results are transferred. Reasoning, system prompts, images "
         "and the messages of subagents are not; they are counted. Secrets are masked unless "
         "redact=none.",
-        "No file of the agent is changed: a new one is added. Stdout has the command that "
-        "continues the session; its last message tells the agent that it is a copy.",
+        "No file of the agent is changed: a new one is added. The command that "
+        "continues the session is printed to stdout. The last message of the session tells "
+        "the agent that it is a copy.",
         describe_options(("redact", "strategy", "branches", "subagents", "max_bytes", "drop")),
     ),
     exit_codes=(("0", "Written"), ("2", "Invalid usage"), ("3", "Cannot read or write")),
@@ -99,30 +100,30 @@ def run(args: argparse.Namespace, console: Console) -> int:
     agent = load_handoff_module(_check_agent(args))
     cwd = _resolve_cwd(args, console)
     _check_output(args)
-    talk = build_conversation(_read_session(args, console), whole=args.whole)
-    if talk.omitted:
-        counts = ", ".join(f"{what}: {count:,}" for what, count in talk.omitted.items())
+    conversation = build_conversation(_read_session(args, console), whole=args.whole)
+    if conversation.omitted:
+        counts = ", ".join(f"{what}: {count:,}" for what, count in conversation.omitted.items())
         console.info(f"omitted {counts}")
-    if not talk.turns:
+    if not conversation.turns:
         raise InputError(
             "the session has no messages",
             help="check that it is the right one; nothing was written",
         )
-    if talk.is_copy and not _is_named(args):
+    if conversation.is_copy and not _is_named(args):
         raise InputError(
             "the newest session is a copy made by handoff that was not continued yet",
             help="name a session; `open-token sessions` lists them. Nothing was written",
         )
     scene = HandoffDestination(cwd, console.home, console.env)
-    session = agent.build_session(talk, scene)
+    session = agent.build_session(conversation, scene)
     # The id of the new session is derived from the source, so a second handoff finds the first.
     exists = _session_exists(session)
     while args.again and not args.output and _session_exists(session):
         scene = msgspec.structs.replace(scene, copy=scene.copy + 1)
-        session = agent.build_session(talk, scene)
+        session = agent.build_session(conversation, scene)
     start, paths = _write_session(args, console, session)
     is_unchanged = exists and not args.again and not args.output
-    _print_result(talk, agent.TITLE, paths, is_unchanged, console)
+    _print_result(conversation, agent.TITLE, paths, is_unchanged, console)
     commands = [shlex.join(command) for command in start]
     if commands and Path(cwd) != console.cwd.resolve() and not args.output:
         commands = [f"cd {shlex.quote(cwd)}", *commands]
@@ -134,9 +135,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "files": paths,
             "written": not is_unchanged,
             "start": commands,
-            "turns": len(talk.turns) - 1,
-            "calls": len(talk.calls),
-            "behind": dict(talk.omitted),
+            "turns": len(conversation.turns) - 1,
+            "calls": len(conversation.calls),
+            "behind": dict(conversation.omitted),
         }
         console.print_json(result)
     elif commands:
@@ -237,7 +238,11 @@ def _write_session(
 
 
 def _print_result(
-    talk: HandoffConversation, title: str, paths: list[str], is_unchanged: bool, console: Console
+    conversation: HandoffConversation,
+    title: str,
+    paths: list[str],
+    is_unchanged: bool,
+    console: Console,
 ) -> None:
     if is_unchanged:
         path = escape_controls(paths[0])
@@ -246,5 +251,5 @@ def _print_result(
     for path in paths:
         size = format_size(Path(path).stat().st_size)
         console.info(f"wrote   {escape_controls(path)}  {size}")
-    counts = f"{pluralize(len(talk.turns) - 1, 'turn')}, {pluralize(len(talk.calls), 'call')}"
+    counts = f"{pluralize(len(conversation.turns) - 1, 'turn')}, {pluralize(len(conversation.calls), 'call')}"
     console.info(f"to      {title}: {counts}")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from open_token.cli.hook_run import HOOKS_FOLDER
-from open_token.cli.shared.console import Console, escape_controls, print_table
+from open_token.cli.hook_run import HOOKS_FOLDER, list_folder_options
+from open_token.cli.shared.console import Console, escape_controls, print_table, shorten_path
 from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.installation import (
     ACTION_LABELS,
@@ -93,7 +93,13 @@ def _change_hooks(machine: InstallEnvironment, args: argparse.Namespace, console
         names = select_runtimes(args, lambda: installation.detect_agents(machine))
         folder = _parse_folder(args.to, console)
         changes = installation.install_hooks(
-            machine, names, scope, find_own_command(), folder, dry_run=args.dry_run
+            machine,
+            names,
+            scope,
+            find_own_command(),
+            folder,
+            list_folder_options(console.env),
+            dry_run=args.dry_run,
         )
     else:
         names = select_runtimes(args, lambda: installation.list_installed_agents(machine, scope))
@@ -231,6 +237,4 @@ def _call_to_json(call: LogLine | None) -> dict[str, Any] | None:
 def _shorten_path(path: Path, console: Console) -> str:
     if path.is_relative_to(console.cwd):
         return str(path.relative_to(console.cwd))
-    if path.is_relative_to(console.home):
-        return f"~/{path.relative_to(console.home)}"
-    return str(path)
+    return shorten_path(path, console.home)

@@ -50,5 +50,8 @@ def open_archive(named: str, env: Mapping[str, str], cwd: Path) -> Archive:
     """Open the named or the default archive, with the options of the user's settings."""
     settings = load_settings(env, cwd)
     options = ExportOptions.of(settings.defaults)
-    folder = Path(named) if named else settings.folders.data / "archive"
+    if named:
+        folder = Path(named)
+    else:
+        folder = settings.folders.data / "archive"
     return Archive(folder, lambda: build_context(options, settings, env), time.time)

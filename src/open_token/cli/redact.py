@@ -45,6 +45,8 @@ from open_token.redaction.findings import (
     list_text_findings,
 )
 from open_token.redaction.found_values import FoundValues
+from open_token.redaction.media import count_media
+from open_token.redaction.report import drops_media
 from open_token.redaction.text_stream import get_text_level, redact_text
 from open_token.registry import detect_format
 from open_token.settings import Settings, add_allow_entries, load_settings
@@ -130,6 +132,8 @@ class Job(NamedTuple):
     path: Path | None
     find: Callable[[Context], list[Finding]]
     write: Callable[[BinaryIO, Context], dict[str, Any]]
+    remarks: list[str]
+    """Filled by the search: what else a review should show."""
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -159,7 +163,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     findings = job.find(context)
     decisions = None
     if args.review:
-        decisions = _review_findings(args, findings, context, console)
+        remark = " ".join(job.remarks)
+        decisions = _review_findings(args, findings, context, console, remark)
         if decisions is None:
             console.info("quit; nothing was written or remembered")
             return 130
@@ -304,14 +309,16 @@ def _create_session_job(
     source = selected.source
     print_source(selected, console)
     reader = choose_conversation(args, selected, console)
+    remarks: list[str] = []
 
     def find(context: Context) -> list[Finding]:
         with Progress(source.size, console) as progress:
             source.progress = progress
-            findings = list_record_findings(
-                select(read_record(source, context, reader), context), context
-            )
+            record = select(read_record(source, context, reader), context)
+            findings = list_record_findings(record, context)
         source.progress = None
+        if count := count_media(record.events):
+            remarks.append(_describe_media(count, context))
         return findings
 
     def write(out: BinaryIO, context: Context) -> dict[str, Any]:
@@ -331,7 +338,15 @@ def _create_session_job(
             **msgspec.to_builtins(receipt),
         }
 
-    return Job(source.name, source.path, find, write)
+    return Job(source.name, source.path, find, write, remarks)
+
+
+def _describe_media(count: int, context: Context) -> str:
+    """Return what happens to images and files, which no finding is about."""
+    noun = "image or file" if count == 1 else "images or files"
+    if drops_media(context, _find_level(context)):
+        return f"images  {count:,} {noun} dropped; images=keep keeps them, unsearched"
+    return f"images  {count:,} {noun} kept, unsearched; images=drop drops them"
 
 
 def _create_text_job(args: argparse.Namespace, source: Source, console: Console) -> Job:
@@ -356,7 +371,7 @@ def _create_text_job(args: argparse.Namespace, source: Source, console: Console)
         chunks = read_text(has_progress=has_progress)
         return _filter_text(chunks, out, context, source.name, known)
 
-    return Job(source.name, source.path, find, write)
+    return Job(source.name, source.path, find, write, [])
 
 
 def _create_stream_job(console: Console) -> Job:
@@ -366,7 +381,7 @@ def _create_stream_job(console: Console) -> Job:
         chunks = check_text(read_chunks(console.stdin), "<stdin>")
         return _filter_text(chunks, out, context, "<stdin>", None)
 
-    return Job("<stdin>", None, lambda context: [], write)
+    return Job("<stdin>", None, lambda context: [], write, [])
 
 
 def _filter_text(
@@ -409,10 +424,16 @@ def _print_text_result(
 
 
 def _review_findings(
-    args: argparse.Namespace, findings: list[Finding], context: Context, console: Console
+    args: argparse.Namespace,
+    findings: list[Finding],
+    context: Context,
+    console: Console,
+    remark: str,
 ) -> list[str] | None:
     """Return the user's decision on each finding; None when they quit."""
     if not findings:
+        if remark:
+            console.info(remark)
         console.info("review  nothing would be masked")
         return []
 
@@ -421,7 +442,7 @@ def _review_findings(
             return "the policy forbids exporting private keys"
         return ""
 
-    return review(findings, console, explain_lock, writes=_has_output(args, console))
+    return review(findings, console, explain_lock, writes=_has_output(args, console), remark=remark)
 
 
 def _apply_decisions(

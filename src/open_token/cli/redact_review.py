@@ -38,11 +38,19 @@ LockReason = Callable[[Finding], str]
 
 
 def review(
-    findings: list[Finding], console: Console, explain_lock: LockReason, *, writes: bool = True
+    findings: list[Finding],
+    console: Console,
+    explain_lock: LockReason,
+    *,
+    writes: bool = True,
+    remark: str = "",
 ) -> list[str] | None:
-    """Return the user's decision on each finding; None when they quit."""
+    """Return the user's decision on each finding; None when they quit.
+
+    The remark is about what cannot be decided on, such as images.
+    """
     hints = _LEAVE_HINTS if writes else _LEAVE_HINTS_WITHOUT_OUTPUT
-    state = _Review(findings, console, explain_lock, hints)
+    state = _Review(findings, console, explain_lock, hints, remark)
     with raw_terminal(), _alternate_screen():
         while True:
             size = _get_terminal_size()
@@ -73,11 +81,13 @@ class _Review:
         console: Console,
         explain_lock: LockReason,
         leave_hints: tuple[str, ...],
+        remark: str = "",
     ) -> None:
         self._findings = findings
         self._console = console
         self._locks = [explain_lock(finding) for finding in findings]
         self._leave_hints = leave_hints
+        self._remark = remark
         self._index = 0
         self._first_place = 0
         self._visible_places = 1
@@ -114,7 +124,10 @@ class _Review:
         elif key in _DECISION_KEYS and not is_locked:
             self._decide([self._index], _DECISION_KEYS[key])
         elif key == "K" and not is_locked:
-            same_rule = [i for i, other in enumerate(self._findings) if other.rule == finding.rule]
+            same_rule: list[int] = []
+            for index, other in enumerate(self._findings):
+                if other.rule == finding.rule:
+                    same_rule.append(index)
             self._decide(same_rule, KEEP)
 
     def _decide(self, indices: list[int], decision: str) -> None:
@@ -132,18 +145,23 @@ class _Review:
 
     def render(self, columns: int, lines: int) -> list[str]:
         """Return the lines of the screen."""
+        # Some terminals wrap a line that fills the last column.
         columns -= 1
         summary = summarize(self.decisions)
         total = len(self._findings)
         if self._index == total:
             head = f"review  {pluralize(total, 'finding')} seen: {summary}"
             hints = ("p previous", "u undo", *self._leave_hints)
-            return [truncate_to_columns(head, columns), "", *_wrap_hints(hints, columns)]
+            return [*self._render_head(head, columns), "", *_wrap_hints(hints, columns)]
         head = f"review  {self._index + 1:,} of {total:,}   ({summary})"
-        page = [truncate_to_columns(head, columns), "", *self._render_finding(columns, lines)]
+        page = [*self._render_head(head, columns), "", *self._render_finding(columns, lines)]
         if len(page) > lines:
             page = [line for line in page if line][:lines]
         return page
+
+    def _render_head(self, head: str, columns: int) -> list[str]:
+        shown = [head, self._remark] if self._remark else [head]
+        return [truncate_to_columns(line, columns) for line in shown]
 
     def _render_finding(self, columns: int, lines: int) -> list[str]:
         finding = self._findings[self._index]
@@ -156,7 +174,10 @@ class _Review:
         self._visible_places = max(1, (lines - _FRAME_ROWS - len(hints)) // 2)
         text += self._render_places(finding, columns)
         lock = self._locks[self._index]
-        decision = f"mask: {lock}" if lock else _describe_decision(self.decisions[self._index])
+        if lock:
+            decision = f"mask: {lock}"
+        else:
+            decision = _describe_decision(self.decisions[self._index])
         styled = self._console.style(truncate_to_columns(decision, columns - 10), "bold", True)
         return [*text, "", f"decision: {styled}", *hints]
 
@@ -182,7 +203,9 @@ class _Review:
 
 
 def _describe_decision(decision: str) -> str:
-    return "false positive" if decision == FALSE_POSITIVE else decision
+    if decision == FALSE_POSITIVE:
+        return "false positive"
+    return decision
 
 
 def _wrap_hints(hints: tuple[str, ...], columns: int) -> list[str]:

@@ -107,7 +107,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     name = args.words[0] if args.words else ""
     words = args.words[1:]
     if name not in _COMMANDS:
-        guess = suggest_match(name, _COMMANDS, "`open-token replay {}`") if name else ""
+        guess = ""
+        if name:
+            guess = suggest_match(name, _COMMANDS, "`open-token replay {}`")
         raise UsageError(
             f"replay needs a command: {', '.join(_COMMANDS)}",
             help=f"{guess}see `open-token replay --help`",

@@ -93,7 +93,9 @@ class Player:
 
     def _style_line(self, frame: Frame, line: str) -> str:
         color = "red" if frame.is_error else _COLORS.get(frame.kind)
-        return self._console.style(line, color, True) if color else line
+        if color:
+            return self._console.style(line, color, True)
+        return line
 
     def _wait(self) -> bool:
         """Wait for the next frame or a key; return False to stop."""

@@ -79,7 +79,9 @@ def check(args: argparse.Namespace, words: list[str], console: Console) -> int:
         console.info(f"wrote   {escape_controls(args.junit)}")
     if args.json:
         console.print_json(to_json_object(report, name))
-    return 0 if report.is_same and exit_code == 0 else 1
+    if report.is_same and exit_code == 0:
+        return 0
+    return 1
 
 
 def _prepare(

@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument(
         "--limit",
-        metavar="N",
+        metavar="BYTES",
         type=int,
-        help="Maximum number of characters that references may expand to "
+        help="Maximum size of the data after decompression "
         "[default: 100 times the export, but at least 268,435,456]",
     )
 
@@ -63,6 +63,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     restored, is_masked = restore_files(path, Path(args.output), args.limit)
     if is_masked:
         console.warn("this export was redacted; masked values stay masked in the restored files")
+    if restored.missing:
+        console.warn(
+            f"{pluralize(restored.missing, 'record')} of the source not in this export: those of "
+            "other conversations, and credentials"
+        )
     for name in restored.files:
         console.info(f"wrote   {escape_controls(args.output)}/{escape_controls(name)}")
     records = pluralize(restored.records, "record")
@@ -73,6 +78,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 "schema": "open-token/restored/1",
                 "files": restored.files,
                 "records": restored.records,
+                "missing": restored.missing,
             }
         )
     return 0

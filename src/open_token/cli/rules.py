@@ -19,6 +19,7 @@ from open_token.redaction.explanation import Explanation, NearMiss, explain
 from open_token.redaction.findings import Finding, Place, compute_allow_hash, to_json
 from open_token.redaction.rule_catalogue import (
     CatalogueEntry,
+    Failure,
     find_failures,
     list_rules,
     list_user_rules,
@@ -160,7 +161,9 @@ def _show_rule(
 def _format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
 
 
 def _find_rules(rule_id: str, rules: list[CatalogueEntry]) -> list[CatalogueEntry]:
@@ -176,7 +179,9 @@ def _test_rules(
     words: list[str], args: argparse.Namespace, context: Context, console: Console
 ) -> int:
     rules = _collect_rules(words, context, console)
-    failed = [failure for rule in rules for failure in find_failures(rule, context)]
+    failed: list[Failure] = []
+    for rule in rules:
+        failed += find_failures(rule, context)
     untested = [rule.id for rule in rules if rule.own and not rule.own.matches]
     if args.json:
         console.print_json(
@@ -189,9 +194,12 @@ def _test_rules(
         )
         return 1 if failed else 0
     for failure in failed:
-        problem = "matches, but must not"
-        if failure.list == "matches":
-            problem = f"does not match ({failure.why})" if failure.why else "does not match"
+        if failure.list != "matches":
+            problem = "matches, but must not"
+        elif failure.why:
+            problem = f"does not match ({failure.why})"
+        else:
+            problem = "does not match"
         example = escape_controls(failure.example)
         console.print(f"FAIL  {failure.id}  {failure.list} {failure.number} {problem}: {example}")
     for name in untested:
@@ -278,16 +286,25 @@ def _read_text(word: str, console: Console) -> tuple[str, bytes]:
 
 
 def _sort_by_line(findings: list[Finding]) -> list[tuple[Finding, Place]]:
-    places = [(finding, place) for finding in findings for place in finding.places]
-    return sorted(places, key=lambda item: int(item[1].where.removeprefix("line ")))
+    places: list[tuple[Finding, Place]] = []
+    for finding in findings:
+        for place in finding.places:
+            places.append((finding, place))
+    return sorted(places, key=lambda item: _parse_line_number(item[1]))
+
+
+def _parse_line_number(place: Place) -> int:
+    return int(place.where.removeprefix("line "))
 
 
 def _print_finding(finding: Finding, place: Place, console: Console) -> None:
     label = console.style("masked ", "yellow", console.stdout_is_terminal)
     rule = f"(rule {finding.rule}, {finding.level})"
     console.print(f"{label} {place.where}  {finding.type}  {rule}  {finding.shape}")
-    columns = max(32, shutil.get_terminal_size().columns - len(finding.type) - 12)
-    before, after = fit_context(place, columns)
+    # The type stands in brackets in place of the value, behind the indentation.
+    taken = len(finding.type) + 12
+    columns = shutil.get_terminal_size().columns - taken
+    before, after = fit_context(place, max(32, columns))
     console.print(f"          {before}[{finding.type}]{after}")
 
 

@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Print the schema."""
-    schema = build_document_schema() if args.what == "document" else build_record_schema()
+    if args.what == "document":
+        schema = build_document_schema()
+    else:
+        schema = build_record_schema()
     console.print_json(schema)
     return 0

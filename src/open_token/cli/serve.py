@@ -189,11 +189,14 @@ class _LineFormatter(logging.Formatter):
         if self._is_json:
             line = {"time": timestamp, "level": level, "event": event, **fields}
             return msgspec.json.encode(line).decode()
-        text = " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
         if event == "request":
             route = fields["route"] or "-"
             text = f"{fields['method']} {route} {fields['status']} {fields['ms']} ms"
-        return f"{timestamp[11:19]} {text}"
+        else:
+            pairs = [f"{name}={value}" for name, value in fields.items()]
+            text = " ".join([event, *pairs])
+        clock_time = timestamp[11:19]
+        return f"{clock_time} {text}"
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ from open_token.server.clock import Clock, format_timestamp
 from open_token.server.config import ServerConfig
 from open_token.server.config_loader import load_config
 from open_token.server.store import backup as copies
+from open_token.server.store.factory import open_shared_user_admin
 from open_token.server.store.rows import KeyRow, User
 from open_token.server.store.sqlite.user_admin import UserAdmin, open_user_admin
-from open_token.server.store.user_admin import open_shared_user_admin
 
 MIGRATE_USAGE = "use `migrate to URL --data DIR`, or `migrate from URL NEW_DIR --data DIR`"
 HELP = Help(
@@ -328,7 +328,9 @@ def _expect_words(words: list[str], count: int, usage: str) -> list[str]:
 
 
 def _expect_optional_word(words: list[str], usage: str) -> str | None:
-    return _expect_words(words, 1, usage)[0] if words else None
+    if words:
+        return _expect_words(words, 1, usage)[0]
+    return None
 
 
 def _now() -> str:

@@ -15,6 +15,7 @@ from open_token.cli.shared.console import (
     format_age,
     format_size,
     pluralize,
+    shorten_path,
     truncate_to_columns,
 )
 from open_token.cli.shared.help import Help
@@ -22,7 +23,7 @@ from open_token.cli.shared.session_titles import mask_session_titles
 from open_token.cli.shared.source_selection import check_reader_name
 from open_token.errors import InputError, UsageError
 from open_token.jsontools.timestamps import from_epoch, to_utc
-from open_token.library.discovery import Discovery, Session, filter_by_words
+from open_token.library.discovery import Discovery, Session, UnreadableFiles, filter_by_words
 
 HELP = Help(
     summary="List the sessions on this machine, newest first.",
@@ -31,6 +32,7 @@ HELP = Help(
         "TIME is an age (90min, 12h, 2d, 3w), a day (2026-11-01) or an RFC 3339 time "
         "(2026-11-01T09:30:00Z). --text searches the beginning and the end of a session, "
         "not its middle. In a pipe, the output is tab-separated and complete.",
+        "Sessions that cannot be read, such as encrypted ones, are counted at the end.",
     ),
     exit_codes=(("0", "Sessions found"), ("1", "No session found"), ("2", "Invalid usage")),
     examples=(
@@ -73,8 +75,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     limit = _parse_limit(args, console)
     agent = _parse_agent(args)
     folder = _parse_folder(args, console)
-    since = _parse_time(args.since, "--since")
-    until = _parse_time(args.until, "--until", is_end=True)
+    since = parse_time(args.since, "--since")
+    until = parse_time(args.until, "--until", is_end=True)
     discovery = Discovery.of(console.env, console.home, _find_cwd(console))
     sessions = discovery.sessions()
     matching: Iterable[Session] = [
@@ -93,8 +95,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     shown = [discovery.inspect(session) for session in islice(matching, limit)]
     discovery.remember()
     shown = mask_session_titles(shown, console)
-    _print_sessions(shown, args.json, console)
+    unreadable = discovery.find_unreadable()
+    _print_sessions(shown, unreadable, args.json, console)
     _print_summary(len(matching), len(shown), len(sessions), console)
+    if agent is None:
+        for files in unreadable:
+            console.info(describe_unreadable(files, console.home))
     return 0 if shown else 1
 
 
@@ -132,7 +138,7 @@ def _find_cwd(console: Console) -> Path | None:
     return None
 
 
-def _parse_time(text: str | None, option: str, *, is_end: bool = False) -> float | None:
+def parse_time(text: str | None, option: str, *, is_end: bool = False) -> float | None:
     """Parse an age, a local day or a time to seconds since 1970.
 
     `is_end` includes the whole day or second."""
@@ -156,10 +162,36 @@ def _parse_time(text: str | None, option: str, *, is_end: bool = False) -> float
     )
 
 
-def _print_sessions(sessions: list[Session], is_json: bool, console: Console) -> None:
+def describe_unreadable(files: UnreadableFiles, home: Path) -> str:
+    """Return a sentence about files with sessions that cannot be read."""
+    folder = escape_controls(shorten_path(files.folder, home))
+    count = pluralize(files.files, "file")
+    return f"{count} with sessions of {files.title} in {folder} cannot be read: {files.reason}"
+
+
+def unreadable_to_json(files: UnreadableFiles) -> dict[str, object]:
+    """Return what `--json` says about files with sessions that cannot be read."""
+    return {
+        "agent": files.agent,
+        "title": files.title,
+        "folder": str(files.folder),
+        "files": files.files,
+        "bytes": files.bytes,
+        "reason": files.reason,
+    }
+
+
+def _print_sessions(
+    sessions: list[Session], unreadable: list[UnreadableFiles], is_json: bool, console: Console
+) -> None:
     if is_json:
-        listed = [_session_to_json(session) for session in sessions]
-        console.print_json({"schema": "open-token/sessions/1", "sessions": listed})
+        console.print_json(
+            {
+                "schema": "open-token/sessions/1",
+                "sessions": [_session_to_json(session) for session in sessions],
+                "unreadable": [unreadable_to_json(files) for files in unreadable],
+            }
+        )
     elif console.stdout_is_terminal:
         _print_table(sessions, console)
     else:
@@ -213,7 +245,7 @@ def _print_table(sessions: list[Session], console: Console) -> None:
     if not sessions:
         return
     now = time.time()
-    id_columns = _count_id_columns([session.id for session in sessions])
+    id_columns = count_id_columns([session.id for session in sessions])
     fixed_columns = id_columns + 36
     # Long ids take the place of the sizes on a narrow screen: titles matter more.
     has_sizes = console.width() - fixed_columns >= _MIN_TITLE_COLUMNS
@@ -231,7 +263,7 @@ def _print_table(sessions: list[Session], console: Console) -> None:
         console.print(f"{short_id:{id_columns}}  {session.reader:12.12}  {age:>5}  {size}{title}")
 
 
-def _count_id_columns(ids: list[str]) -> int:
+def count_id_columns(ids: list[str]) -> int:
     """Return how many characters distinguish the ids."""
     distinct = len(set(ids))
     for length in range(_MIN_ID_COLUMNS, _MAX_ID_COLUMNS):

@@ -167,7 +167,10 @@ def _describe_next_step(names: list[str], scope: str) -> str:
     if len(names) > 1:
         return "next    open-token skill status"
     target = skills.list_targets()[names[0]]
-    trust = " (it may ask you to trust this folder first)" if scope == "project" else ""
+    if scope == "project":
+        trust = " (it may ask you to trust this folder first)"
+    else:
+        trust = ""
     return f"next    in {target.title}{trust}: {target.skill.call}"
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.help import Help, Section
@@ -53,14 +54,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         errors = [item for item in problems if args.strict or item.severity == "error"]
         valid[name] = not errors
     if args.json:
-        files = [
-            {
-                "file": name,
-                "valid": valid[name],
-                "problems": [problem._asdict() for problem in problems],
-            }
-            for name, problems in results.items()
-        ]
+        files: list[dict[str, Any]] = []
+        for name, problems in results.items():
+            listed = [problem._asdict() for problem in problems]
+            files.append({"file": name, "valid": valid[name], "problems": listed})
         console.print_json(
             {"schema": "open-token/validation/1", "valid": all(valid.values()), "files": files}
         )

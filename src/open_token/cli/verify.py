@@ -108,7 +108,10 @@ def _choose_exit_code(verdict: Verdict, needs_signature: bool) -> int:
     states = {judged.state for judged in verdict.signatures}
     if INVALID in states:
         return 4
-    return 4 if needs_signature and TRUSTED not in states else 0
+    # Who asks for a signature relies on it: nothing may be outside of it.
+    if needs_signature and (TRUSTED not in states or verdict.uncovered):
+        return 4
+    return 0
 
 
 def _print_verdict(
@@ -136,8 +139,10 @@ def _print_verdict(
     shown = escape_controls(name)
     if code == 0:
         events = pluralize(verdict.events, "event")
-        console.print(f"{ok}  {shown}  unchanged since it was written, {events}")
+        console.print(f"{ok}  {shown}  {_describe_coverage(verdict)}, {events}")
     elif code == 1:
+        if not any(part.state == MISMATCH for part in verdict.parts):
+            _print_reasons(verdict, fail, console)
         console.print(f"{fail}  {shown}  changed since it was written")
     elif code == 4:
         console.print(f"{fail}  {shown}  {_describe_distrust(verdict)}")
@@ -164,7 +169,9 @@ def _describe_part(part: HashComparison) -> str:
 
 
 def _shorten_hash(value: str) -> str:
-    return f"{value[:16]}..." if len(value) == 64 else value
+    if len(value) == 64:
+        return f"{value[:16]}..."
+    return value
 
 
 def _describe_signature(judged: SignatureResult) -> str:
@@ -177,9 +184,18 @@ def _describe_signature(judged: SignatureResult) -> str:
     return "  ".join(filter(None, (f"{signer} {key}".strip(), judged.detail)))
 
 
+def _describe_coverage(verdict: Verdict) -> str:
+    if any(part.name == "document_hash" for part in verdict.parts):
+        return "unchanged since it was written"
+    return "events unchanged since they were written, all else unknown"
+
+
 def _describe_distrust(verdict: Verdict) -> str:
-    if any(judged.state == INVALID for judged in verdict.signatures):
+    states = {judged.state for judged in verdict.signatures}
+    if INVALID in states:
         return "hashes match, but a signature is invalid"
+    if TRUSTED in states:
+        return "signed by a trusted key, but not all of it: see the warnings"
     return "unchanged since it was written, but not signed by a trusted key"
 
 

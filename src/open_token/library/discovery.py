@@ -19,6 +19,7 @@ from open_token.library.places import (
     Place,
     extract_session_id,
     extract_session_name,
+    find_fixed_folder,
     find_matching,
     path_to_text,
     read_file_facts,
@@ -30,8 +31,9 @@ from open_token.sources.source import Source
 from open_token.storage.files import Folders
 
 # How many bytes of a file are read for its title, one after the other until there is one. Codex
-# 0.169 writes instructions and tools of some 90 kB before the first prompt.
-_HEAD_SIZES = (1 << 14, 1 << 16, 1 << 18)
+# 0.169 writes instructions and tools of some 90 kB before the first prompt; a resumed session of
+# Claude Code begins with megabytes of snapshots.
+_HEAD_SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 22)
 _TAIL_SIZE = 1 << 14
 # A file that must be read to its end to list its conversations is read up to this size.
 _MAX_LISTED_SIZE = 1 << 23
@@ -40,7 +42,7 @@ _MAX_ID = 200
 _MAX_PATH = 4096
 _MAX_FILES_IN_A_FOLDER = 5000
 _SUFFIXES = (
-    ".json", ".jsonl", ".ndjson", ".gz", ".txt", ".md", ".yaml", ".yml", ".har", ".traj", ".eval", ".zip", ".db",
+    ".json", ".jsonl", ".ndjson", ".gz", ".zst", ".txt", ".md", ".yaml", ".yml", ".har", ".traj", ".eval", ".zip", ".db",
     ".sqlite", ".vscdb",
 )  # fmt: skip
 _IGNORED_FOLDERS = {".git", "node_modules", ".venv", "__pycache__"}
@@ -82,6 +84,18 @@ class Session:
     is_inspected: bool = False
 
 
+@dataclass(frozen=True)
+class UnreadableFiles:
+    """Files with sessions of an agent that no reader can read."""
+
+    agent: str
+    title: str
+    folder: Path
+    files: int
+    bytes: int
+    reason: str
+
+
 class Discovery:
     """A search of this machine, with the cache of the last one."""
 
@@ -117,6 +131,28 @@ class Discovery:
                 listed += self._list_file(session, readers, max_size)
         self._listed_files = {path_to_text(session.path) for session in listed}
         return sorted(listed, key=lambda session: (-session.modified, str(session.path)))
+
+    def find_unreadable(self) -> list[UnreadableFiles]:
+        """Return the files with sessions that cannot be read, by agent and place."""
+        found: list[UnreadableFiles] = []
+        for agent in registry.list_agents():
+            if not agent.unreadable:
+                continue
+            for place in resolve_places(agent.places, self._env, self._home, self._cwd):
+                sizes = [facts.size for _, facts in find_matching(place)]
+                if not sizes:
+                    continue
+                found.append(
+                    UnreadableFiles(
+                        agent.name,
+                        agent.title,
+                        find_fixed_folder(place),
+                        len(sizes),
+                        sum(sizes),
+                        agent.unreadable,
+                    )
+                )
+        return found
 
     def _find_files(self) -> Iterable[tuple[Session, list[str]]]:
         """Return each file once, with the readers that look for sessions at its place."""
@@ -174,7 +210,9 @@ class Discovery:
 
     def _recall(self, session: Session) -> CachedFile | None:
         cached = self._cache.recall(path_to_text(session.path), session.bytes, session.mtime_ns)
-        return cached if cached and cached.reader == session.reader else None
+        if cached and cached.reader == session.reader:
+            return cached
+        return None
 
     def _remember(self, session: Session, rows: list[CachedRow]) -> CachedFile:
         cached = CachedFile(session.bytes, session.mtime_ns, session.reader, rows)
@@ -228,7 +266,10 @@ def _is_part_file(reader: str, path: Path) -> bool:
 
 def open_session(session: Session) -> Source:
     """Return the source of a session, with its conversation selected if the file holds several."""
-    source = Source.of_folder(session.path) if session.is_folder else Source.of(session.path)
+    if session.is_folder:
+        source = Source.of_folder(session.path)
+    else:
+        source = Source.of(session.path)
     if session.is_one_of > 1:
         source.conversation = session.conversation
     return source
@@ -250,7 +291,7 @@ def _peek(session: Session) -> dict[str, Any]:
     companion = reader.companion_file(session.path.name)
     if companion:
         with contextlib.suppress(*_READER_ERRORS):
-            more = read_first_records(session.path.with_name(companion), _HEAD_SIZES[0])
+            more = read_first_records(session.path.parent / companion, _HEAD_SIZES[0])
             facts = {**facts, **reader.peek(more)}
     if reader.can_peek_tail:
         with contextlib.suppress(*_READER_ERRORS):
@@ -264,7 +305,9 @@ def _list_conversations(session: Session, max_size: int | None) -> list[CachedRo
     """Return the conversations of a file that may hold several; None if that is not known now."""
     facts = _peek(session)
     if _get_text(facts.get("id")):
-        return [] if facts.get("is_part") else [_build_row(facts)]
+        if facts.get("is_part"):
+            return []
+        return [_build_row(facts)]
     try:
         source = open_session(session)
         is_cheap = session.is_folder or source.is_database or source.is_zip
@@ -291,7 +334,9 @@ def _build_listed_row(item: Found) -> CachedRow:
 
 def _parse_time(moment: str | None) -> float | None:
     with contextlib.suppress(ValueError):
-        return datetime.fromisoformat(moment).timestamp() if moment else None
+        if moment:
+            return datetime.fromisoformat(moment).timestamp()
+        return None
     return None
 
 
@@ -334,7 +379,9 @@ def _apply_row(session: Session, row: CachedRow, count: int = 1) -> Session:
 
 
 def _get_text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    return None
 
 
 def find_by_id(found: list[Session], wanted: str) -> list[Session]:
@@ -344,14 +391,18 @@ def find_by_id(found: list[Session], wanted: str) -> list[Session]:
     exact = [session for session, known in names if wanted in known]
     if exact:
         return exact
-    return [session for session, known in names if any(name.startswith(wanted) for name in known)]
+    starting: list[Session] = []
+    for session, known in names:
+        if any(name.startswith(wanted) for name in known):
+            starting.append(session)
+    return starting
 
 
 def _list_names(session: Session) -> tuple[str, ...]:
     if session.is_one_of > 1:
         return (session.id.lower(),)
     stem = session.path.stem
-    return session.id.lower(), extract_session_id(stem).lower(), stem.lower()
+    return session.id.lower(), extract_session_id(session.path).lower(), stem.lower()
 
 
 def filter_by_words(found: Iterable[Session], text: str) -> Iterator[Session]:
@@ -367,7 +418,9 @@ def filter_by_words(found: Iterable[Session], text: str) -> Iterator[Session]:
 def drop_cut_word(text: str) -> str:
     """Return a title without the word at which it may have been cut: half a secret would not be
     recognized."""
-    return text.rpartition(" ")[0] if len(text) >= _MAX_TITLE else text
+    if len(text) >= _MAX_TITLE:
+        return text.rpartition(" ")[0]
+    return text
 
 
 def find_in_folder(folder: Path) -> Iterator[Session]:

@@ -84,9 +84,13 @@ class DiscoveryCache:
         """Write what is known of these files, the newest if they are very many; failing is fine."""
         if not self._is_changed or self._path is None or not make_folder(self._path.parent):
             return
-        known = [(self.files[name].mtime_ns, name) for name in names if name in self.files]
-        newest = [name for _, name in sorted(known)[-MAX_FILES:]]
-        file = _CacheFile(_SCHEMA, __version__, {name: self.files[name] for name in newest})
+        known: list[tuple[int, str]] = []
+        for name in names:
+            if name in self.files:
+                known.append((self.files[name].mtime_ns, name))
+        known.sort()
+        newest = {name: self.files[name] for _, name in known[-MAX_FILES:]}
+        file = _CacheFile(_SCHEMA, __version__, newest)
         with contextlib.suppress(OutputError, UnicodeEncodeError):
             write_atomic(self._path, msgspec.json.encode(file), 0o600)
             self._is_changed = False

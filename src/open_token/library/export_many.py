@@ -27,7 +27,7 @@ class _Index(msgspec.Struct):
 
 
 def export_conversations(
-    source: Source, reader: str, folder: Path, context: Context, witness: Observer | None = None
+    source: Source, reader: str, folder: Path, context: Context, observer: Observer | None = None
 ) -> list[Receipt]:
     """Export every conversation of a source into a directory that appears complete or not at all.
 
@@ -45,7 +45,7 @@ def export_conversations(
             name = f"{number:0{digits}d}_{_to_file_name(conversation.id)}.{suffix}"
             try:
                 with atomic_file(temporary / name) as out:
-                    receipt = export(source, out, context, reader, witness)
+                    receipt = export(source, out, context, reader, observer)
             except InputError as problem:
                 are_all_empty = number == total and not receipts
                 if problem.code != "input.no-events" or are_all_empty:

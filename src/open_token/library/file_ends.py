@@ -8,15 +8,14 @@ import codecs
 import contextlib
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from open_token.sources.decompress import decompress_start, find_compression
 from open_token.storage.files import read_ends
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _decode = msgspec.json.decode
 
 NOTHING = object()
@@ -34,27 +33,23 @@ def read_first_records(path: Path, budget: int) -> list[Any]:
     one document."""
     head, _ = read_ends(path, budget)
     is_whole = len(head) < budget
-    if head.startswith(_GZIP_MAGIC):
-        head = _decompress(head, budget)
+    if find_compression(head):
+        head = decompress_start(head, budget)
         is_whole = False
     start = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if start[:1] == b"{":
         records = _parse_lines(start, is_whole)
         if records:
             return records
-    return _parse_document(start, is_whole) if start[:1] in (b"{", b"[") else []
+    if start[:1] in (b"{", b"["):
+        return _parse_document(start, is_whole)
+    return []
 
 
 def read_last_records(path: Path, budget: int) -> list[Any]:
     """Return the records of JSON lines that are complete in the last `budget` bytes."""
     _, tail = read_ends(path, 0, budget)
     return _decode_lines(tail.split(b"\n")[1:])
-
-
-def _decompress(head: bytes, budget: int) -> bytes:
-    with contextlib.suppress(zlib.error):
-        return zlib.decompressobj(31).decompress(head, budget)
-    return b""
 
 
 def _parse_lines(start: bytes, is_whole: bool) -> list[Any]:

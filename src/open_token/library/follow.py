@@ -14,6 +14,7 @@ from typing import Any, cast
 from open_token.builder.draft import Draft
 from open_token.context import Context
 from open_token.errors import InputError
+from open_token.formats.shared.notes import note_file_faults
 from open_token.library.ndjson_stream import FollowStream
 from open_token.library.reread import EventTracker, find_unreported_usage, has_new_reasoning
 from open_token.model.document import Conversation, Event, Record, Usage
@@ -170,6 +171,7 @@ class Follower:
         source = Tail(self.path, self.name, wait, draft.flush)
         source.conversation = self.conversation
         load_reader(self.reader).read(source, draft)
+        note_file_faults(source, "", draft)
         late_events, usage, dropped = draft.close()
         unreported = find_unreported_usage(usage, reported_usage)
         write_events(_build_late_events(late_events, unreported, dropped, draft))
@@ -250,11 +252,11 @@ def _build_annotation(number: int, actor: str, data: dict[str, Any]) -> Event:
 def _compute_state(path: Path) -> tuple[Any, ...]:
     """Return a value that changes when a file, a database with its log, or a directory does."""
     if path.is_dir():
-        return tuple(
-            _compute_state(Path(folder, name))
-            for folder, _, names in os.walk(path)
-            for name in sorted(names)
-        )
+        states: list[tuple[Any, ...]] = []
+        for folder, _, names in os.walk(path):
+            for name in sorted(names):
+                states.append(_compute_state(Path(folder, name)))
+        return tuple(states)
     files = (path, Path(f"{path}-wal"))
     try:
         stats = [os.stat(file) for file in files if file.exists()]

@@ -68,14 +68,19 @@ def read_written_stream(stream: BinaryIO, name: str) -> WrittenStream:
         offset += len(line)
         if not is_ended:
             written.end = offset
-    return written if written.events else WrittenStream()
+    if written.events:
+        return written
+    return WrittenStream()
 
 
 def _parse_line(line: bytes, is_first: bool) -> dict[str, Any] | None:
     """Return the record of a line, or None if `--follow` does not write such a line there."""
     try:
         record: dict[str, Any] = orjson.loads(line)
-        is_expected = _is_header(record) if is_first else _is_event_or_footer(record)
+        if is_first:
+            is_expected = _is_header(record)
+        else:
+            is_expected = _is_event_or_footer(record)
     except (ValueError, KeyError, TypeError):
         return None
     return record if is_expected else None
@@ -183,7 +188,9 @@ class FollowStream:
         return cast(str, stream_id)
 
     def _parse_header(self) -> dict[str, Any]:
-        return cast(dict[str, Any], orjson.loads(self._header)) if self._header else {}
+        if self._header:
+            return cast(dict[str, Any], orjson.loads(self._header))
+        return {}
 
     def resume(self, record: Record) -> tuple[list[Event], list[Event]]:
         """Continue a stream with what is read again, which need not give the same events.

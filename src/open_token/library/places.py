@@ -79,13 +79,26 @@ def find_matching(place: Place) -> Iterator[tuple[Path, FileFacts]]:
     pattern = place.pattern.rstrip("/")
     wants_folder = place.pattern.endswith("/")
     try:
-        paths = list(place.root.glob(pattern)) if pattern else [place.root]
+        if pattern:
+            paths = list(place.root.glob(pattern))
+        else:
+            paths = [place.root]
     except (OSError, ValueError):
         return
     for path in paths:
         facts = read_file_facts(path, wants_folder)
         if facts:
             yield path, facts
+
+
+def find_fixed_folder(place: Place) -> Path:
+    """Return the deepest directory that everything at a place is in."""
+    folder = place.root
+    for part in place.pattern.rstrip("/").split("/")[:-1]:
+        if "*" in part or "?" in part:
+            break
+        folder /= part
+    return folder
 
 
 def read_file_facts(path: Path, wants_folder: bool = False) -> FileFacts | None:
@@ -95,7 +108,9 @@ def read_file_facts(path: Path, wants_folder: bool = False) -> FileFacts | None:
     except (OSError, ValueError):
         return None
     if wants_folder:
-        return _read_folder_facts(path, status) if stat.S_ISDIR(status.st_mode) else None
+        if stat.S_ISDIR(status.st_mode):
+            return _read_folder_facts(path, status)
+        return None
     if not status.st_size or not stat.S_ISREG(status.st_mode):
         return None
     size = status.st_size
@@ -111,7 +126,9 @@ def read_file_facts(path: Path, wants_folder: bool = False) -> FileFacts | None:
 
 def _identify(path: Path, status: os.stat_result) -> object:
     """Return a key that is the same for every name of a file, where the system has inodes."""
-    return (status.st_dev, status.st_ino) if status.st_ino else str(path)
+    if status.st_ino:
+        return (status.st_dev, status.st_ino)
+    return str(path)
 
 
 def _read_folder_facts(folder: Path, status: os.stat_result) -> FileFacts | None:
@@ -122,7 +139,9 @@ def _read_folder_facts(folder: Path, status: os.stat_result) -> FileFacts | None
         size += file_status.st_size
         mtime_ns = max(mtime_ns, file_status.st_mtime_ns)
         count += 1
-    return FileFacts(size, mtime_ns, _identify(folder, status)) if count else None
+    if count:
+        return FileFacts(size, mtime_ns, _identify(folder, status))
+    return None
 
 
 def _walk_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
@@ -152,7 +171,10 @@ def compute_stamp(paths: Iterable[str]) -> tuple[str, int]:
     newest = 0
     for path in paths:
         digest.update(f"{path}\0".encode("utf-8", "surrogatepass"))
-        files = _walk_files(Path(path)) if path.endswith("/") else _stat_one(path)
+        if path.endswith("/"):
+            files = _walk_files(Path(path))
+        else:
+            files = _stat_one(path)
         for name, status in files:
             line = f"{name}\0{status.st_size}\0{status.st_mtime_ns}\0"
             digest.update(line.encode("utf-8", "surrogatepass"))
@@ -174,14 +196,24 @@ def extract_session_name(path: Path, place: Place) -> str:
             depth = number
             break
     if depth is None:
-        return path.parent.name if place.is_here else path.stem
+        if place.is_here:
+            return path.parent.name
+        return path.stem
     if depth:
         return path.parents[depth - 1].name
-    return path.name if place.pattern.endswith("/") else extract_session_id(path.stem)
+    if place.pattern.endswith("/"):
+        return path.name
+    return extract_session_id(path)
 
 
-def extract_session_id(stem: str) -> str:
-    """Return the UUID at the end of a name such as rollout-<time>-<uuid>, else the name."""
+def extract_session_id(path: Path) -> str:
+    """Return the UUID at the end of a name such as rollout-<time>-<uuid>, else the name.
+
+    A compressed session has the name that it had before, with one more ending.
+    """
+    stem = path.stem
+    if path.suffix in (".gz", ".zst"):
+        stem = Path(stem).stem
     has_uuid = len(stem) > 36 and stem[-36:].count("-") == 4
     return stem[-36:] if has_uuid else stem
 

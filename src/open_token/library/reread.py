@@ -133,7 +133,9 @@ class EventTracker:
             new_event = self._create_event(event, digest, ids)
             if new_event is not None:
                 new_events.append(new_event)
-        return [*new_events, *self.build_closing_events()] if is_end else new_events
+        if is_end:
+            return [*new_events, *self.build_closing_events()]
+        return new_events
 
     def _map_participants(self, participants: Iterable[Participant]) -> dict[str, str]:
         """Return the ids of participants in the stream; new ones are added."""
@@ -175,10 +177,11 @@ class EventTracker:
         """Record the id that an event of a reading has in the stream."""
         ids.events[event["id"]] = event_id
         links = event.get("links", {})
+        opened_id = self._opened.get(event_id, "")
         if event["type"] == "tool_use" and "call_id" in links:
-            ids.calls[links["call_id"]] = self._opened.get(event_id, "")
+            ids.calls[links["call_id"]] = opened_id
         elif event["type"] == "span_start" and "span_id" in links:
-            ids.spans[links["span_id"]] = self._opened.get(event_id, "")
+            ids.spans[links["span_id"]] = opened_id
 
     def _create_event(self, event: Event, digest: bytes, ids: _IdMap) -> Event | None:
         """Return the event with ids of the stream, or None if it cannot be added any more."""
@@ -371,7 +374,9 @@ def _find_free_id(wanted: str, taken: dict[str, Event | None], prefix: str) -> s
 
 def _parse_number(name: str) -> int:
     digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdecimal() and len(digits) < 18 else 0
+    if digits.isdecimal() and len(digits) < 18:
+        return int(digits)
+    return 0
 
 
 def _count_settled(events: list[Event]) -> int:

@@ -69,6 +69,8 @@ class RestoreResult:
 
     files: list[str] = field(default_factory=list)
     records: int = 0
+    missing: int = 0
+    """How many records before the last restored one of a file are not in the export."""
 
 
 class UnitStore:
@@ -152,6 +154,14 @@ class UnitStore:
         members = facts.get("members")
         if isinstance(members, list):
             known["members"].update(dict.fromkeys(map(str, members)))
+
+    def count_missing(self) -> int:
+        """Return how many records are missing between those of the files.
+
+        They belong to other conversations, or to none, such as credentials.
+        """
+        query = "SELECT MAX(number) - COUNT(DISTINCT number) FROM units GROUP BY file"
+        return sum(gap for (gap,) in self._database.execute(query))
 
     def iter_units(self, file: str) -> Iterator[tuple[str, int, Any]]:
         """Yield list or table, position and value of the units of a file, in order."""
@@ -242,6 +252,7 @@ def _write_files(store: UnitStore, folder: Path) -> RestoreResult:
             else:
                 write_atomic(target / name, _build_file(store, file, facts, result))
             result.files.append(name)
+    result.missing = store.count_missing()
     return result
 
 
@@ -266,7 +277,7 @@ def _build_file(store: UnitStore, file: str, facts: dict[str, Any], result: Rest
         case "bytes":
             return b"".join(value for value in values if isinstance(value, bytes))
         case "lines":
-            return b"".join(_encode_json(value) + b"\n" for value in values)
+            return b"".join(map(_encode_line, values))
         case "glued":
             return b"".join(_encode_indented(value) for value in values)
         case "list":
@@ -294,6 +305,11 @@ def _encode_indented(value: Any) -> bytes:
     if measure_depth(raw) <= _MAX_INDENTED_DEPTH:
         raw = msgspec.json.format(raw, indent=2)
     return raw + b"\n"
+
+
+def _encode_line(value: Any) -> bytes:
+    """Return a record as a line; bytes are a line as it was, because it was torn or repaired."""
+    return value if isinstance(value, bytes) else _encode_json(value) + b"\n"
 
 
 def _encode_json(value: Any) -> bytes:
@@ -375,4 +391,6 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
         is_allowed = first in _UPDATED_BY_SQLITE
     elif action == sqlite3.SQLITE_FUNCTION:
         is_allowed = second in _ALLOWED_FUNCTIONS
-    return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+    if is_allowed:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY

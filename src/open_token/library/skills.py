@@ -350,7 +350,9 @@ def _hash_file(path: Path) -> str:
     if os.path.islink(path) or os.path.islink(path.parent) or not os.path.isfile(path):
         return _NOT_A_FILE
     data = read_optional(path)
-    return _NOT_A_FILE if data is None else _compute_sha256(data)
+    if data is None:
+        return _NOT_A_FILE
+    return _compute_sha256(data)
 
 
 def _compute_sha256(data: bytes) -> str:
@@ -456,7 +458,9 @@ def _get_state(folder: Path, installed: InstalledFolder) -> str:
         return "edited"
     if "write" in actions:
         return "incomplete"
-    return "outdated" if actions & {"update", "remove"} else "installed"
+    if actions & {"update", "remove"}:
+        return "outdated"
+    return "installed"
 
 
 def _read_record(machine: InstallEnvironment) -> InstalledFilesRecord:

@@ -12,7 +12,12 @@ from typing import Any
 
 import msgspec
 
-from open_token.api import build_context, load_trust
+from open_token.api import (
+    build_context,
+    build_index_context,
+    find_indexed_sessions,
+    load_trust,
+)
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.integrity.verify import VERIFIED, verify_source
@@ -26,7 +31,9 @@ from open_token.library.discovery import (
     find_by_id,
     open_session,
 )
+from open_token.library.index import Filters, FoundSession, SearchIndex
 from open_token.mcp.schemas import (
+    NOTICE,
     BriefRequest,
     BriefResult,
     EventsRequest,
@@ -37,6 +44,10 @@ from open_token.mcp.schemas import (
     FileRequest,
     ListRequest,
     ListResult,
+    SearchHit,
+    SearchRequest,
+    SearchResult,
+    SearchSession,
     SessionRow,
     ValidationResult,
     VerificationResult,
@@ -79,8 +90,9 @@ class Toolbox:
     """The tools of one server; exports are written and read below its folder."""
 
     instructions = (
-        "Conversations of coding agents on this machine, with secrets redacted. brief summarizes "
-        "one. export_conversation writes one to a file and returns its path; read parts of that "
+        "Conversations of coding agents on this machine, with secrets redacted. search finds what "
+        "was said in all of them; get_events with the session and event number reads around a hit. "
+        "brief summarizes one. export_conversation writes one to a file and returns its path; read parts of that "
         "file with get_events."
     )
 
@@ -109,6 +121,12 @@ class Toolbox:
                 ListRequest, ListResult, _READ_ONLY, self.list_sessions,
             ),
             Tool(
+                "search", "Search conversations",
+                "Search what was said and done in all conversations on this machine. Returns sessions with event "
+                "numbers and snippets; read around a hit with get_events.",
+                SearchRequest, SearchResult, _READ_ONLY, self.search,
+            ),
+            Tool(
                 "brief", "Summarize a conversation",
                 "Summarize a conversation: prompts, last answer, changed files, failures, last steps.",
                 BriefRequest, BriefResult, _READ_ONLY, self.brief,
@@ -128,8 +146,8 @@ class Toolbox:
                 FileRequest, VerificationResult, _READ_ONLY, self.verify,
             ),
             Tool(
-                "get_events", "Read events of an export",
-                "Read events of an export in order, with secrets redacted; continue with `next`.",
+                "get_events", "Read events",
+                "Read events of a session or an export in order, with secrets redacted; continue with `next`.",
                 EventsRequest, EventsResult, _READ_ONLY, self.get_events,
             ),
         ]  # fmt: skip
@@ -181,7 +199,8 @@ class Toolbox:
             )
         shown = [discovery.inspect(session) for session in islice(matching, request.limit)]
         discovery.remember()
-        return ListResult([self._build_row(session, context) for session in shown], len(found))
+        rows = [self._build_row(session, context) for session in shown]
+        return ListResult(NOTICE, rows, len(found))
 
     def _build_row(self, session: Session, context: Context) -> SessionRow:
         masked = _redact_session(session, context)
@@ -194,6 +213,23 @@ class Toolbox:
             bytes=session.bytes,
         )
 
+    def search(self, request: SearchRequest) -> SearchResult:
+        """Search all conversations; the index is updated before."""
+        settings = load_settings(self._env, self._cwd)
+        filters = Filters(
+            agent=request.reader.replace("-", "_"),
+            folder=request.folder,
+            role=request.role,
+            tool=request.tool,
+            path=request.path,
+        )
+        with SearchIndex(settings.folders.cache) as index:
+            sessions = find_indexed_sessions(settings, self._env, self._home, self._cwd)
+            index.update(sessions, build_index_context(settings, self._env))
+            found = index.search(request.text, filters, max_sessions=request.limit)
+        shown = [_build_search_session(session) for session in found.sessions]
+        return SearchResult(NOTICE, shown, found.is_complete)
+
     def brief(self, request: BriefRequest) -> BriefResult:
         """Summarize one conversation."""
         context = self._build_context({"redact": request.redact, "max_bytes": request.max_bytes})
@@ -201,6 +237,7 @@ class Toolbox:
         out = io.BytesIO()
         receipt = export(open_session(session), out, context, session.reader, to="brief")
         return BriefResult(
+            notice=NOTICE,
             brief=out.getvalue().decode(),
             conversation_id=receipt.conversation_id,
             reader=receipt.reader,
@@ -243,7 +280,10 @@ class Toolbox:
         source = self._open_export(request.file)
         with source.opened() as stream:
             is_stream = source.shape == "lines" and b'"header"' in source.head[:200]
-            problems = validate_lines(stream) if is_stream else validate_bytes(stream.read())
+            if is_stream:
+                problems = validate_lines(stream)
+            else:
+                problems = validate_bytes(stream.read())
         errors = sum(problem.severity == "error" for problem in problems)
         context = self._build_context({})
         shown = [_redact_problem(problem, context) for problem in problems[:_MAX_PROBLEMS]]
@@ -270,10 +310,20 @@ class Toolbox:
             "internal": "full",
             "integrity": "none",
         }
+        if request.file and request.session:
+            raise UsageError(
+                "get_events takes a file or a session, not both", help="leave one of them out"
+            )
         collector = _EventCollector(request)
-        source = self._open_export(request.file)
-        export(source, _NullWriter(), self._build_context(options), "open_token", collector)
-        return EventsResult(collector.events, collector.total, collector.next)
+        if request.session:
+            session = self._find_session(request.session)
+            source = open_session(session)
+            reader = session.reader
+        else:
+            source = self._open_export(request.file)
+            reader = "open_token"
+        export(source, _NullWriter(), self._build_context(options), reader, collector)
+        return EventsResult(NOTICE, collector.events, collector.total, collector.next)
 
     def _discovery(self) -> Discovery:
         return Discovery.of(self._env, self._home, self._cwd)
@@ -334,6 +384,17 @@ class Toolbox:
                 "no such export in the folder of this server", help="use export_conversation first"
             )
         return Source.of(Path(os.path.realpath(path)))
+
+
+def _build_search_session(session: FoundSession) -> SearchSession:
+    hits = [
+        SearchHit(hit.seq, hit.event_id, hit.role, hit.tool, from_epoch(hit.ts) or "", hit.snippet)
+        for hit in session.hits
+    ]
+    modified = from_epoch(session.modified) or ""
+    return SearchSession(
+        session.id, session.reader, session.title, session.cwd, modified, hits, session.more
+    )
 
 
 class _NullWriter(io.BytesIO):

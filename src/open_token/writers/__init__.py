@@ -6,7 +6,8 @@ exchange formats (ATIF, OpenTelemetry) and pages for people are written as a who
 
 from typing import BinaryIO, Protocol
 
-from open_token.model.document import Event, Integrity, Note, Record
+from open_token.model.document import Event, Integrity, Record
+from open_token.model.omissions import Note
 from open_token.writers.json import JsonWriter
 from open_token.writers.ndjson import NdjsonWriter
 
@@ -58,7 +59,9 @@ class PageWriter(Protocol):
 
 def create_writer(mode: str, pretty: bool) -> Writer:
     """Return the writer of a document mode, json or ndjson."""
-    return JsonWriter(pretty) if mode == "json" else NdjsonWriter()
+    if mode == "json":
+        return JsonWriter(pretty)
+    return NdjsonWriter()
 
 
 def load_exchange_writer(name: str) -> ExchangeWriter:

@@ -5,8 +5,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from open_token.errors import InputError
+from open_token.jsontools.objects import get_data, omit_keys
 from open_token.jsontools.timestamps import to_utc
-from open_token.model.document import Event, Integrity, Note, Participant, Record
+from open_token.model.document import Event, Integrity, Participant, Record
+from open_token.model.omissions import Note
 from open_token.writers.trajectory import (
     JSON_TEXT_NOTE,
     AgentRun,
@@ -20,7 +22,6 @@ from open_token.writers.trajectory import (
     find_actor,
     find_string,
     get_blocks,
-    get_data,
     get_text,
     index_participants,
     iter_content,
@@ -262,6 +263,7 @@ class StepBuilder:
 
     def _add_response(self, response: ModelResponse) -> None:
         content = self._build_content(response.message) if response.message else ""
+        # The first event of a response may lack a time, as reasoning does in some formats.
         first_timed = next((event for event in response.events if event.get("ts")), None)
         step = self._add_step(first_timed, "agent", content)
         self._last_agent_step = step
@@ -278,6 +280,7 @@ class StepBuilder:
         known_results = [result for result in results if result is not None]
         if known_results:
             step["observation"] = {"results": known_results}
+        # Steps of the user have no metrics in ATIF: usage from before waits for the first response.
         pending = self._pending_usage
         self._pending_usage = []
         for usage in (*pending, response.usage):
@@ -425,7 +428,7 @@ def collect_extra(
     facts: JsonObject, known: tuple[str, ...] = (), extra_name: str = "extra"
 ) -> JsonObject:
     """Return the facts without a field in ATIF; an existing `extra` object is not nested again."""
-    extra = {name: value for name, value in facts.items() if name not in known}
+    extra = omit_keys(facts, *known)
     if isinstance(extra.get(extra_name), dict):
         existing: JsonObject = extra.pop(extra_name)
         return existing | extra

@@ -7,7 +7,7 @@ compared recursively, and small remainders by longest common subsequence.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 _MAX_DEPTH = 12
@@ -15,6 +15,9 @@ _MAX_TABLE_CELLS = 2_500
 _PATCH_FILE = re.compile(r"\*\*\* (Update|Add|Delete) File: (.*)")
 _UNIFIED_FILE = re.compile(r"\+\+\+ (?:b/)?([^\t\n]*)")
 _PATCH_VERBS = {"Add": "new", "Delete": "deleted"}
+
+Pair = tuple[int, int]
+"""Indexes of a line in the old and in the new text."""
 
 
 class Line(NamedTuple):
@@ -64,7 +67,10 @@ def parse_patch(text: str) -> list[FileChange]:
             changes.append(FileChange(unified_header[1].strip(), lines))
         elif raw.startswith("@@"):
             lines.append(Line("@", raw.strip("@ ")))
-        elif raw[:1] in ("+", "-", " ") and changes and not raw.startswith("--- "):
+        elif raw.startswith("--- "):
+            # The old name of a file in a unified diff; the new one follows in `+++`.
+            continue
+        elif changes and raw.startswith(("+", "-", " ")):
             lines.append(Line(raw[0], raw[1:]))
     return changes
 
@@ -80,26 +86,27 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _diff(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
-    shortest = min(len(old), len(new))
-    head = 0
-    while head < shortest and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    """Yield the equal lines at both ends, and the difference of what is between them."""
+    head, tail = count_common_ends(old, new)
+    old_end = len(old) - tail
+    new_end = len(new) - tail
     for line in old[:head]:
         yield Line(" ", line)
-    yield from _diff_middle(old[head : len(old) - tail], new[head : len(new) - tail], depth)
-    for line in old[len(old) - tail :]:
+    yield from _diff_middle(old[head:old_end], new[head:new_end], depth)
+    for line in old[old_end:]:
         yield Line(" ", line)
 
 
 def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
-    anchors: list[tuple[int, int]] = []
+    """Yield the difference of lines that begin and end differently, split at common lines."""
+    anchors: list[Pair] = []
+    # A hostile text could have as many nested anchors as lines, hence the limit.
     if old and new and depth < _MAX_DEPTH:
         anchors = _find_anchors(old, new)
-    if not anchors and 0 < len(old) * len(new) <= _MAX_TABLE_CELLS:
+    cells = len(old) * len(new)
+    if not anchors and 0 < cells <= _MAX_TABLE_CELLS:
         anchors = _find_common_lines(old, new)
+        # The table found every common line: what is between them has none.
         depth = _MAX_DEPTH
     if not anchors:
         for line in old:
@@ -117,31 +124,52 @@ def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
     yield from _diff(old[old_start:], new[new_start:], depth + 1)
 
 
-def _find_anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _find_anchors(old: list[str], new: list[str]) -> list[Pair]:
     """Return the lines that are unique on both sides, in their longest common order."""
-    old_counts = Counter(old)
-    new_counts = Counter(new)
-    positions = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
-    pairs = [
-        (index, positions[line])
-        for index, line in enumerate(old)
-        if old_counts[line] == 1 and line in positions
-    ]
+    new_positions = _find_unique_lines(new)
+    pairs: list[Pair] = []
+    for line, old_index in _find_unique_lines(old).items():
+        new_index = new_positions.get(line)
+        if new_index is not None:
+            pairs.append((old_index, new_index))
     return _find_longest_increasing(pairs)
 
 
-def _find_longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest run of pairs that increases on both sides (patience sorting)."""
+def _find_unique_lines(lines: list[str]) -> dict[str, int]:
+    """Return the lines that occur once, in order, with their index."""
+    counts = Counter(lines)
+    unique: dict[str, int] = {}
+    for index, line in enumerate(lines):
+        if counts[line] == 1:
+            unique[line] = index
+    return unique
+
+
+def _find_longest_increasing(pairs: list[Pair]) -> list[Pair]:
+    """Return the longest run of pairs that increases on both sides (patience sorting).
+
+    Each pile ends with the smallest index of the new text that can end a run of its length.
+    """
     tops: list[int] = []
     last_on_pile: list[int] = []
     predecessors: list[int] = []
     for index, (_, new_index) in enumerate(pairs):
         pile = bisect_left(tops, new_index)
-        predecessors.append(last_on_pile[pile - 1] if pile else -1)
-        tops[pile : pile + 1] = [new_index]
-        last_on_pile[pile : pile + 1] = [index]
-    chain: list[tuple[int, int]] = []
-    index = last_on_pile[-1] if last_on_pile else -1
+        predecessor = -1
+        if pile > 0:
+            predecessor = last_on_pile[pile - 1]
+        predecessors.append(predecessor)
+        if pile == len(tops):
+            tops.append(new_index)
+            last_on_pile.append(index)
+        else:
+            tops[pile] = new_index
+            last_on_pile[pile] = index
+
+    if not last_on_pile:
+        return []
+    chain: list[Pair] = []
+    index = last_on_pile[-1]
     while index >= 0:
         chain.append(pairs[index])
         index = predecessors[index]
@@ -149,16 +177,20 @@ def _find_longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, in
     return chain
 
 
-def _find_common_lines(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _find_common_lines(old: list[str], new: list[str]) -> list[Pair]:
     """Return the longest common subsequence of two short texts, by dynamic programming."""
+    # table[i][j] is its length for the lines from i of the old and from j of the new text.
     table = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    for i in range(len(old) - 1, -1, -1):
-        for j in range(len(new) - 1, -1, -1):
+    for i in reversed(range(len(old))):
+        row = table[i]
+        row_below = table[i + 1]
+        for j in reversed(range(len(new))):
             if old[i] == new[j]:
-                table[i][j] = table[i + 1][j + 1] + 1
+                row[j] = row_below[j + 1] + 1
             else:
-                table[i][j] = max(table[i + 1][j], table[i][j + 1])
-    pairs: list[tuple[int, int]] = []
+                row[j] = max(row_below[j], row[j + 1])
+
+    pairs: list[Pair] = []
     i = 0
     j = 0
     while i < len(old) and j < len(new):
@@ -182,12 +214,18 @@ def count_changes(lines: list[Line]) -> tuple[int, int]:
 def trim_context(lines: list[Line], context: int = 3) -> list[Line]:
     """Return the changed lines with some around them; @ lines count what is left out."""
     is_shown = [False] * len(lines)
-    for order in (range(len(lines)), range(len(lines) - 1, -1, -1)):
+    # Forward for the lines after a change, backward for those before it: linear for any context.
+    forward = range(len(lines))
+    for order in (forward, reversed(forward)):
         remaining = 0
         for index in order:
-            remaining = context + 1 if lines[index].op != " " else remaining - 1
+            if lines[index].op == " ":
+                remaining -= 1
+            else:
+                remaining = context + 1
             if remaining > 0:
                 is_shown[index] = True
+
     trimmed: list[Line] = []
     hidden = 0
     for line, shown in zip(lines, is_shown, strict=True):
@@ -208,13 +246,14 @@ def _count_hidden(count: int) -> Line:
     return Line("@", text)
 
 
-def count_common_ends(old: str, new: str) -> tuple[int, int]:
-    """Return how many characters two lines share at their start and at their end."""
+def count_common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines, or characters of a line, are equal at the start and at the end."""
     limit = min(len(old), len(new))
     head = 0
     while head < limit and old[head] == new[head]:
         head += 1
+    limit -= head
     tail = 0
-    while tail < limit - head and old[-1 - tail] == new[-1 - tail]:
+    while tail < limit and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     return head, tail

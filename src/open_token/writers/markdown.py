@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from open_token.agents.tools import COMMAND, find_text
+from open_token.jsontools.objects import omit_keys
 from open_token.model.document import Integrity, Record
+from open_token.model.omissions import summarize_omissions
 from open_token.writers.escape import escape_attribute, make_visible, to_one_line
 from open_token.writers.html.blocks import format_value
 from open_token.writers.overview import Overview, build_overview, get_title
@@ -44,7 +46,8 @@ def write(
 def _render_head(record: Record, integrity: Integrity | None, overview: Overview) -> str:
     title = escape_line(get_title(record, overview))
     lines = [f"# {title}", "", describe_size(overview), ""]
-    lines += [f"- {fact}" for fact in _iter_facts(record, integrity, overview)]
+    for fact in _iter_facts(record, integrity, overview):
+        lines.append(f"- {fact}")
     return "\n".join(lines) + "\n\n"
 
 
@@ -67,13 +70,18 @@ def _iter_facts(record: Record, integrity: Integrity | None, overview: Overview)
         files = format_count(len(overview.files), "file")
         yield f"{files} changed by tools, +{added:,} -{removed:,}; shell commands are not counted"
     redaction: Any = record.conversation.get("redaction") or {}
-    yield f"redaction: {escape_line(str(redaction.get('mode') or 'none'))}"
-    for note in (redaction.get("notes") or [])[:_MAX_NOTES]:
+    mode = escape_line(str(redaction.get("mode") or "none"))
+    yield f"redaction: {mode}"
+    notes = redaction.get("notes") or []
+    for note in notes[:_MAX_NOTES]:
         yield escape_line(str(note), 300)
     if overview.missing_results:
         yield f"{format_count(overview.missing_results, 'call')} without a recorded result"
     if overview.truncated:
         yield f"{format_count(overview.truncated, 'event')} cut to fit max_bytes"
+    omitted = summarize_omissions(record.notes)
+    if omitted:
+        yield f"omitted: {omitted}"
     for loss in record.notes:
         yield escape_line(f"{loss.code}: {loss.detail} ({loss.place}, {loss.count:,} times)", 300)
     yield describe_integrity(integrity)
@@ -81,12 +89,17 @@ def _iter_facts(record: Record, integrity: Integrity | None, overview: Overview)
 
 def describe_integrity(integrity: Integrity | None) -> str:
     """Return the hash of the events, where there is one."""
-    return f"integrity sha256:{integrity['events_hash']}" if integrity else "no integrity hash"
+    if integrity:
+        return f"integrity sha256:{integrity['events_hash']}"
+    return "no integrity hash"
 
 
 def _render_item(item: Item, overview: Overview) -> str:
     if item.kind == "prompt":
         return _render_prompt(item, overview)
+    if item.kind == "command":
+        text = split_content(item.event)[0]
+        return _render_details("command", text, "", render_fence(text))
     if item.kind == "say":
         text, blocks = split_content(item.event)
         return f"{sanitize_markdown(text)}{_render_blocks(blocks)}\n\n"
@@ -104,10 +117,14 @@ def _render_prompt(item: Item, overview: Overview) -> str:
     text, blocks = split_content(item.event)
     lines = sanitize_markdown(text).split("\n")
     quoted = "\n".join(f"> {line}".rstrip() for line in lines)
-    number = overview.turn_numbers.get(str(item.event.get("id", "")), 0)
+    event_id = str(item.event.get("id", ""))
+    number = overview.turn_numbers.get(event_id, 0)
     heading = ""
+    # Prompts of subagents are inside the call that started them, without a heading of their own.
     if number and not item.parent:
-        heading = f"## {number}. {escape_line(overview.turns[number - 1].title, 100)}\n\n"
+        turn = overview.turns[number - 1]
+        title = escape_line(turn.title, 100)
+        heading = f"## {number}. {title}\n\n"
     return f"{heading}{quoted}\n{_render_blocks(blocks)}\n\n"
 
 
@@ -130,10 +147,13 @@ def get_aside_role(item: Item) -> str:
 
 
 def _render_note(item: Item) -> str:
-    values = {name: value for name, value in item.data.items() if name != "kind"}
-    text = next((value for value in values.values() if isinstance(value, str)), "")
-    body = render_fence(format_value(values), "json") if values else ""
     kind = str(item.data.get("kind") or item.event.get("type") or "note")
+    values = omit_keys(item.data, "kind")
+    # Annotations have no common field for their text; the first string says most.
+    text = next((value for value in values.values() if isinstance(value, str)), "")
+    body = ""
+    if values:
+        body = render_fence(format_value(values), "json")
     return _render_details(kind.replace("_", " "), text, "", body)
 
 
@@ -141,7 +161,8 @@ def _render_span(item: Item, overview: Overview) -> str:
     body = "".join(_render_item(child, overview) for child in item.children)
     kind = str(item.data.get("kind") or "span")
     reason = str(item.data.get("spawn_reason") or item.data.get("description") or "")
-    return _render_details(kind, reason, format_count(len(item.children), "step"), body)
+    steps = format_count(len(item.children), "step")
+    return _render_details(kind, reason, steps, body)
 
 
 def _render_call(item: Item, overview: Overview) -> str:
@@ -263,7 +284,9 @@ def _defuse(text: str) -> str:
     text = _ACTIVE.sub(_to_reference, text)
     text = _OTHER_LINK.sub("]&#40;", text)
     # A backslash before one of our code spans would escape its first backtick.
-    return text[:-1] + "&#92;" if text.endswith("\\") else text
+    if text.endswith("\\"):
+        return text[:-1] + "&#92;"
+    return text
 
 
 def _to_reference(match: re.Match[str]) -> str:

@@ -9,8 +9,10 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from open_token.jsontools.objects import get_data
 from open_token.jsontools.timestamps import to_epoch_ms
-from open_token.model.document import Event, Integrity, Note, Participant, Record
+from open_token.model.document import Event, Integrity, Participant, Record
+from open_token.model.omissions import Note
 from open_token.writers.trajectory import (
     AgentRun,
     InputMessage,
@@ -23,7 +25,6 @@ from open_token.writers.trajectory import (
     find_actor,
     find_string,
     get_blocks,
-    get_data,
     get_text,
     index_participants,
     iter_content,
@@ -116,7 +117,9 @@ def parse_nanoseconds(ts: Any) -> int | None:
     if not fraction.isdecimal() or len(fraction) != 9:
         return None
     nanoseconds = milliseconds * 1_000_000 + int(fraction)
-    return nanoseconds if 0 < nanoseconds <= _MAX_NANOSECONDS else None
+    if 0 < nanoseconds <= _MAX_NANOSECONDS:
+        return nanoseconds
+    return None
 
 
 class SpanWriter:
@@ -205,6 +208,8 @@ class _TraceWriter:
             f"agent {run.id}",
             agent_attributes | attributes,
         )
+        # The span is begun before what is inside it, since that needs its id, and ended after: a
+        # span in OTLP must not end before its children.
         last_end = _RunWriter(self, run, span["spanId"], clock).write()
         clock.now = max(clock.now, last_end)
         has_exact_end = clock.advance([run.end]) or run.end is None
@@ -237,6 +242,8 @@ class _TraceWriter:
             f"tool {call.event.get('id')}",
             attributes,
         )
+        # A clock of its own: calls of one response run in parallel, and the next one of them
+        # starts when this one does, not after it.
         inner_clock = Clock(start)
         for run in call.runs:
             self.write_agent(run, span["spanId"], inner_clock, {})
@@ -330,9 +337,10 @@ class _RunWriter:
             attributes["gen_ai.output.messages"] = to_json_text([output])
         attributes["gen_ai.response.finish_reasons"] = [finish_reason] if finish_reason else None
         self._write_model_call(response.events[0], response, attributes)
-        self._tool_end_times = [
-            self._trace.write_tool(call, self._span_id, self._clock) for call in response.calls
-        ]
+        self._tool_end_times = []
+        for call in response.calls:
+            end = self._trace.write_tool(call, self._span_id, self._clock)
+            self._tool_end_times.append(end)
         if response.message or response.calls:
             self._history = [message]
             for call in response.calls:
@@ -449,7 +457,9 @@ def get_output(event: Event) -> Any:
 def get_output_text(event: Event) -> str:
     """Return the output of a tool as a string attribute: other values as JSON."""
     value = get_output(event)
-    return value if isinstance(value, str) else to_json_text(value)
+    if isinstance(value, str):
+        return value
+    return to_json_text(value)
 
 
 def _hash_id(*words: str) -> str:

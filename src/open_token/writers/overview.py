@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from open_token.jsontools.objects import get_data, get_link
 from open_token.model.document import Event, Record
 from open_token.model.titles import choose_title, normalize_title, shorten
 from open_token.writers.escape import make_visible, to_one_line
@@ -15,7 +16,7 @@ from open_token.writers.rows import (
     parse_time,
     split_content,
 )
-from open_token.writers.timeline import Item, TimelineIndex, classify_message, get_data, get_link
+from open_token.writers.timeline import Item, TimelineIndex, classify_message
 
 NO_TEXT = "(no text)"
 _PROMPT_TITLE_LENGTH = 140
@@ -42,6 +43,13 @@ class Turn:
     tokens: int = 0
     last_answer: str = ""
     """The id of the last message of the model."""
+    command: tuple[str, dict[str, Any]] | None = None
+    """If it is a command that the person ran: the id of the annotation about it, and its values."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the model did anything in it."""
+        return bool(self.last_answer or self.calls or self.tokens)
 
 
 class Chapter(NamedTuple):
@@ -127,8 +135,13 @@ class Overview:
 
     def sum_edits(self) -> tuple[int, int]:
         """Return the added and removed lines of all edits."""
-        edits = [edit for file_edits in self.files.values() for edit in file_edits]
-        return sum(edit.added for edit in edits), sum(edit.removed for edit in edits)
+        added = 0
+        removed = 0
+        for edits in self.files.values():
+            for edit in edits:
+                added += edit.added
+                removed += edit.removed
+        return added, removed
 
 
 def build_overview(events: Iterable[Event]) -> Overview:
@@ -193,18 +206,32 @@ class _OverviewBuilder:
                 self._calls_without_result.add(call_id)
             self._calls_by_result[str(event.get("id", ""))] = call_id
         elif kind == "annotation":
-            self._add_annotation(data)
+            self._add_annotation(event, data)
 
-    def _add_annotation(self, data: dict[str, Any]) -> None:
+    def _add_annotation(self, event: Event, data: dict[str, Any]) -> None:
         overview = self._overview
-        if data.get("kind") == "context" and not overview.cwd:
+        kind = data.get("kind")
+        if kind == "user_command":
+            self._add_user_command(event, data)
+        elif kind == "context" and not overview.cwd:
             cwd = data.get("cwd")
+            # A short one, such as `/` or `/c`, would be cut out of nearly every path.
             if isinstance(cwd, str) and len(cwd) > 3:
                 overview.cwd = cwd.rstrip("/")
-        elif data.get("kind") == "cost":
+        elif kind == "cost":
             cost = data.get("cost_usd")
+            # Also refuses what is not a number: no comparison with it holds.
             if isinstance(cost, int | float) and 0 <= cost < 1e9:
                 overview.cost += cost
+
+    def _add_user_command(self, event: Event, data: dict[str, Any]) -> None:
+        """Attach a slash command to the prompt that it belongs to, if that is the last one."""
+        turns = self._overview.turns
+        if not turns or turns[-1].id != get_link(event, "parent_id"):
+            return
+        event_id = str(event.get("id", ""))
+        facts = {name: value for name, value in data.items() if name != "kind"}
+        turns[-1].command = event_id, facts
 
     def _advance_time(self, now: float | None) -> None:
         overview = self._overview
@@ -249,7 +276,19 @@ class _OverviewBuilder:
         elif kind == "say":
             self._add_answer(event)
 
+    def _drop_unanswered_command(self) -> None:
+        """Make the last turn a mere step if it is a command to the runtime, such as /clear."""
+        overview = self._overview
+        if not overview.turns:
+            return
+        turn = overview.turns[-1]
+        if turn.command is not None and not turn.is_answered:
+            overview.turns.pop()
+            del overview.turn_numbers[turn.id]
+            overview.index.commands[turn.id] = turn.command
+
     def _add_prompt(self, event: Event) -> None:
+        self._drop_unanswered_command()
         overview = self._overview
         event_id = str(event.get("id", ""))
         overview.turn_numbers[event_id] = len(overview.turns) + 1
@@ -301,6 +340,7 @@ class _OverviewBuilder:
             self._edits.append((call_id, change.path, edit))
 
     def finish(self) -> Overview:
+        self._drop_unanswered_command()
         overview = self._overview
         failed = self._find_failed_calls()
         for call_id, call in self._calls.items():
@@ -328,4 +368,6 @@ class _OverviewBuilder:
 
 def _get_tokens(usage: dict[str, Any], name: str) -> int:
     value = usage.get(name)
-    return value if type(value) is int and value > 0 else 0
+    if type(value) is int and value > 0:
+        return value
+    return 0

@@ -19,10 +19,11 @@ from open_token.agents.tools import (
     find_text,
     guess_action,
 )
+from open_token.jsontools.objects import get_data, omit_keys
 from open_token.writers.escape import to_one_line
 from open_token.writers.line_diff import FileChange, diff_texts, parse_patch
 from open_token.writers.terminal import strip_escapes
-from open_token.writers.timeline import Item, get_data
+from open_token.writers.timeline import Item
 
 _KINDS = {
     "run": "shell",
@@ -104,6 +105,7 @@ def build_row(item: Item) -> Row:
         changes=changes,
         arguments=arguments,
     )
+    # Both look at the changes and the output of the row, and are therefore filled in last.
     row.target = to_one_line(strip_escapes(_find_target(row)), 200)
     row.outcome = _describe_outcome(row, item)
     return row
@@ -128,7 +130,8 @@ def split_content(event: Any) -> tuple[str, list[Any]]:
         return "", []
     texts: list[str] = []
     others: list[Any] = []
-    for block in data if isinstance(data, list) else [data]:
+    blocks = data if isinstance(data, list) else [data]
+    for block in blocks:
         if isinstance(block, str):
             texts.append(block)
             continue
@@ -137,6 +140,7 @@ def split_content(event: Any) -> tuple[str, list[Any]]:
             others.append(block)
             continue
         texts.append(block[name])
+        # What a block says beside its text, such as citations, is shown, too.
         rest = _drop_text(block, name)
         if rest:
             others.append(rest)
@@ -156,7 +160,7 @@ def _find_text_field(block: Any) -> str | None:
 def _drop_text(block: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a text block without its text, and without fields that say nothing."""
     if name == "output":
-        return {key: value for key, value in block.items() if key != name}
+        return omit_keys(block, name)
     rest: dict[str, Any] = {}
     for key, value in block.items():
         is_empty = value is None or (key == "annotations" and value == [])
@@ -234,10 +238,14 @@ def _find_target(row: Row) -> str:
     if row.kind == "agent":
         name = find_text(arguments, ("subagent_type", "agent_type", "agent", "name"))
         task = find_text(arguments, ("description", "title", "task", "prompt", "message"))
-        return f"{name}: {task}" if name and task else task or name
+        if name and task:
+            return f"{name}: {task}"
+        return task or name
     if row.kind == "ask":
         questions = parse_questions(arguments)
-        return questions[0][0] if questions else first_text(arguments)
+        if questions:
+            return questions[0][0]
+        return first_text(arguments)
     return first_text(arguments)
 
 
@@ -245,7 +253,8 @@ def _list_paths(changes: list[FileChange]) -> str:
     paths = list(dict.fromkeys(change.path for change in changes))
     if len(paths) <= _MAX_PATHS:
         return ", ".join(paths)
-    return f"{len(paths)} files: {', '.join(paths[:_MAX_PATHS])}, ..."
+    first_paths = ", ".join(paths[:_MAX_PATHS])
+    return f"{len(paths)} files: {first_paths}, ..."
 
 
 def _describe_search(arguments: Any) -> str:
@@ -421,7 +430,9 @@ def parse_time(event: Any) -> float | None:
 
 def format_count(number: int, noun: str) -> str:
     """Return a count with its noun, as in `1 line` and `2 lines`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}s"
 
 
 def format_duration(seconds: float) -> str:

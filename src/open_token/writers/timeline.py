@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from open_token.jsontools.objects import get_data, get_link
 from open_token.model.document import Event
 
 MACHINE_NOTES = frozenset(
@@ -19,6 +20,8 @@ MACHINE_NOTES = frozenset(
         "message_facts",
         "session_totals",
         "result_facts",
+        "user_command",
+        "other_title",
     )
 )
 """Kinds of annotations that are for machines: pages hide them by default."""
@@ -32,10 +35,11 @@ class Item:
     """One entry of the timeline: a message, a call, a span or a note."""
 
     kind: str
-    """prompt, say, thought, system, call, result, span or note."""
+    """prompt, command, say, thought, system, call, result, span or note."""
     event: Event
     result: Event | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    """Facts about a result, or about a command that the person ran."""
     facts_id: str = ""
     children: list["Item"] = field(default_factory=list)
     span_event_ids: list[str] = field(default_factory=list)
@@ -68,20 +72,6 @@ class Item:
         return item.is_emitted
 
 
-def get_data(event: Event) -> dict[str, Any]:
-    """Return `content.data` of an event where it is an object, else an empty one."""
-    content: Any = event.get("content")
-    data = content.get("data") if isinstance(content, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
-def get_link(event: Event, name: str) -> str:
-    """Return one of the links of an event, or an empty string."""
-    links: Any = event.get("links")
-    value = links.get(name) if isinstance(links, dict) else None
-    return value if isinstance(value, str) else ""
-
-
 def classify_message(event: Event) -> str:
     """Return the kind of a message: prompt, say, thought, or system."""
     role = str(event.get("role"))
@@ -102,6 +92,9 @@ class TimelineIndex:
     result_ids: set[str] = field(default_factory=set)
     result_facts: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """By result id: the id of the annotation about it, and its small values."""
+    commands: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    """Commands of the person that the model did not answer, by the id of the message: the id of the
+    annotation about it, and its values."""
 
     def add(self, event: Event) -> None:
         """Index one more event."""
@@ -186,7 +179,15 @@ class Timeline:
         elif kind == "annotation":
             self._add_note(event)
         else:
+            self._add_message(event)
+
+    def _add_message(self, event: Event) -> None:
+        command = self._index.commands.get(str(event.get("id", "")))
+        if command is None:
             self._add_item(Item(classify_message(event), event))
+            return
+        facts_id, facts = command
+        self._add_item(Item("command", event, facts=facts, facts_id=facts_id))
 
     def _add_item(self, item: Item) -> None:
         """Add an item to the span it is part of, or else to the main conversation."""
@@ -247,8 +248,11 @@ class Timeline:
             item.pending -= 1
 
     def _add_note(self, event: Event) -> None:
-        """Add an annotation, unless its values are shown with the result it is about."""
+        """Add an annotation, unless its values are shown with the event it is about."""
         parent_id = get_link(event, "parent_id")
+        command = self._index.commands.get(parent_id)
+        if command is not None and command[0] == event.get("id"):
+            return
         facts = self._index.result_facts.get(parent_id)
         is_shown_with_result = (
             facts is not None

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from open_token.model.document import Event, Note, Participant, Record
+from open_token.jsontools.objects import as_object, get_data, get_link
+from open_token.model.document import Event, Participant, Record
+from open_token.model.omissions import Note
 
 JsonObject = dict[str, Any]
 
@@ -153,32 +155,18 @@ def index_participants(record: Record) -> dict[str, Participant]:
     return {participant["actor_id"]: participant for participant in record.participants}
 
 
-# The getters below accept any shape: a document from elsewhere need not follow the schema.
-
-
-def get_data(event: Event) -> JsonObject:
-    """Return `content.data` of an event where it is an object, else an empty one."""
-    return _as_object(_as_object(event.get("content")).get("data"))
-
-
 def get_text(event: Event) -> str | None:
     """Return `content.text` of an event where it is a string."""
-    text = _as_object(event.get("content")).get("text")
+    text = as_object(event.get("content")).get("text")
     return text if isinstance(text, str) else None
 
 
 def get_blocks(event: Event) -> list[Any]:
     """Return `content.data` of an event as a list of blocks."""
-    data = _as_object(event.get("content")).get("data")
+    data = as_object(event.get("content")).get("data")
     if data is None:
         return []
     return data if isinstance(data, list) else [data]
-
-
-def get_link(event: Event, name: str) -> str:
-    """Return one of the links of an event, or an empty string."""
-    value = _as_object(event.get("links")).get(name)
-    return value if isinstance(value, str) else ""
 
 
 def find_string(values: JsonObject, *names: str) -> str | None:
@@ -241,10 +229,6 @@ def _parse_media(block: JsonObject) -> Media | None:
         return None
     kind = find_string(block, "type") or "file"
     return Media(kind, find_string(block, "media_type"), data, address, block)
-
-
-def _as_object(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 class _RunBuilder:
@@ -336,8 +320,9 @@ class _RunBuilder:
             run.items.append(response)
         response.actor = response.actor or actor
         response.events.append(event)
-        for name, count in _as_object(event.get("usage")).items():
-            if type(count) is int and count >= 0:
+        for name, count in as_object(event.get("usage")).items():
+            # In a record 0 is also what the source did not count, which other formats leave out.
+            if type(count) is int and count > 0:
                 response.usage[name] = count
         self._items_by_event[str(event.get("id"))] = response
         return response
@@ -374,6 +359,7 @@ class _RunBuilder:
         facts = {name: value for name, value in data.items() if name != "kind"}
         parent = get_link(event, "parent_id")
         cost = data.get("cost_usd")
+        tools = _parse_tools(data) if kind == "tools" else []
         if event.get("usage"):
             self._extend_response(event, run)
         if kind == "result_facts" and parent in self._calls_by_result:
@@ -381,13 +367,15 @@ class _RunBuilder:
         elif kind == "message_facts" and parent in self._items_by_event:
             self._items_by_event[parent].facts |= facts
         elif kind == "context":
+            # What was said first describes the start of a run, and stays.
             run.context = facts | run.context
-        elif kind == "tools" and (tools := _parse_tools(data)):
+        elif tools:
             known = {tool["name"] for tool in run.tools}
             run.tools += [tool for tool in tools if tool["name"] not in known]
         elif kind == "cost" and isinstance(cost, int | float) and 0 <= cost < 1e9:
             run.cost += cost
         elif kind not in ("usage", "orphan_result"):
+            # Usage was added above, and an orphan result is input of the run without its call.
             self._losses.report_missing("annotation", event, "an annotation")
 
 
@@ -396,7 +384,7 @@ def _parse_tools(data: JsonObject) -> list[JsonObject]:
     names = data.get("names")
     if not isinstance(names, list):
         return []
-    descriptions = _as_object(data.get("descriptions"))
+    descriptions = as_object(data.get("descriptions"))
     tools: list[JsonObject] = []
     for name in names:
         if not isinstance(name, str):

@@ -1,15 +1,20 @@
 """The terminal's manners: what is made visible, cut, coloured, and where it goes."""
 
+import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.terminal import Terminal
 from open_token.cli.shared.console import (
     Console,
+    TerminalStream,
+    encode_pretty_json,
     escape_controls,
     format_age,
     format_size,
@@ -18,7 +23,6 @@ from open_token.cli.shared.console import (
     truncate_to_columns,
 )
 from open_token.errors import InputError
-from terminal import Terminal
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,40 @@ def test_nothing_shown_can_steer_a_terminal(text: str) -> None:
     assert shown.encode("utf-8").decode("utf-8") == shown
     assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in shown)
     assert escape_controls(shown) == shown
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers(1, 7))
+def test_content_on_a_screen_cannot_steer_it(text: str, size: int) -> None:
+    """Also if the bytes of a character come in two writes; JSON stays the same JSON."""
+    stream = io.BytesIO()
+    screen = TerminalStream(stream)
+    data = json.dumps(text + "\x9b31m\u202e", ensure_ascii=False).encode()
+    for position in range(0, len(data), size):
+        assert screen.write(data[position : position + size]) == len(
+            data[position : position + size]
+        )
+    screen.flush()
+    shown = stream.getvalue().decode()
+    assert json.loads(shown) == text + "\x9b31m\u202e"
+    assert "\u202e" not in shown
+    assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in shown)
+
+
+def test_json_has_no_raw_controls() -> None:
+    shown = encode_pretty_json({"title": "a\x9b31mb\x7f"})
+    assert shown.isascii()
+    assert json.loads(shown) == {"title": "a\x9b31mb\x7f"}
+
+
+def test_an_export_on_a_screen_is_escaped_and_in_a_pipe_is_not(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    console = Console({})
+    for is_terminal, shown in ((True, b"a\\u009b"), (False, b"a\xc2\x9b")):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        console.stdout.write(b"a\xc2\x9b")
+        console.stdout.flush()
+        assert capfdbinary.readouterr().out == shown
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import many_talks
+from helpers import fake_multi_format
 from open_token.cli import main
 
 TALKS = [
@@ -15,7 +15,7 @@ TALKS = [
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    many_talks.install(monkeypatch)
+    fake_multi_format.install_multi_format(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talks.json").write_text(json.dumps(TALKS))
     return tmp_path
@@ -98,7 +98,7 @@ def test_the_report_of_all_is_that_of_the_file(
     assert main(["fidelity", "talks.json", "out/2_id-1.json", "--conversation", "2"]) == 0
 
 
-def test_what_all_leave_out_is_told_with_the_first_place(
+def test_what_all_leave_out_is_reported_with_the_first_place(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     talks = [{"talk": f"id-{n}", "says": ["hello"], "odd": [7] * n} for n in range(3)]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.findings import FindingsReport, print_findings, write_findings_report
 from open_token.redaction.findings import Finding, Place
-from terminal import Terminal
 
 VALUE = "the value itself"
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli.shared.keyboard import DOWN, ENTER, ERASE, ESCAPE, UP, raw_terminal, read_key
-from terminal import Terminal
 
 
 def test_keys_have_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ import io
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli.shared import progress as module
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.progress import Progress
-from terminal import Terminal
 
 
 class Clock:
@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_it_comes_after_a_moment_and_leaves_no_trace(
+def test_progress_appears_after_a_delay_and_is_erased(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Terminal(monkeypatch) as terminal, Progress(32_300_000, Console(env={})) as tell:
@@ -45,7 +45,9 @@ def test_it_comes_after_a_moment_and_leaves_no_trace(
     ]
 
 
-def test_it_is_gone_before_the_payload_comes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_erased_before_the_payload(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Terminal(monkeypatch, stdout=True) as terminal, Progress(100, Console(env={})) as tell:
         clock.now = 5.0
         tell(50)
@@ -76,7 +78,7 @@ def test_when_all_is_read_it_tells_what_is_written(
     assert made.getvalue() == b"x" * 3000
 
 
-def test_a_file_that_is_longer_than_it_was_is_told_no_more_often(
+def test_a_file_that_is_longer_than_it_was_is_reported_no_more_often(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as tell:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.terminal import Terminal
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.session_selection import filter_sessions, format_row, pick_session
 from open_token.library.discovery import Session
-from terminal import Terminal
 
 NOW = 1_700_000_000.0
 

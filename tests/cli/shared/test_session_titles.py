@@ -5,21 +5,20 @@ from pathlib import Path
 
 import pytest
 
-import fake_talk
-import many_talks
-from fake_talk import write
+from helpers import fake_format, fake_multi_format
+from helpers.fake_format import write_fake_session
+from helpers.terminal import Terminal
 from open_token.cli import main
-from rule_holes import filled
-from terminal import Terminal
+from open_token.redaction.rule_catalogue import fill_placeholders
 
-SECRET = filled("ghp_{alnum:36}", "titles")[0]
+SECRET = fill_placeholders("ghp_{alnum:36}", "titles")[0]
 MARK = "[REDACTED:github_token:00000000]"
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fake_talk.install(monkeypatch)
-    write(
+    fake_format.install_fake_format(monkeypatch)
+    write_fake_session(
         tmp_path / ".fake" / "a" / "cccccccc-3333.jsonl",
         5,
         title=f"use this token: {SECRET} now",
@@ -39,15 +38,15 @@ def test_a_title_tells_no_secret(words: list[str], capsys: pytest.CaptureFixture
     assert SECRET not in out + err
 
 
-def test_nor_does_one_that_is_cut(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truncated_title_shows_no_secret(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     title = "so long a title that it is cut " * 4 + f"before its end: {SECRET}"
-    write(home / ".fake" / "a" / "dddddddd-4444.jsonl", 5, title=title, cwd="/x")
+    write_fake_session(home / ".fake" / "a" / "dddddddd-4444.jsonl", 5, title=title, cwd="/x")
     assert main(["sessions"]) == 0
     assert SECRET[:10] not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("home")
-def test_nor_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screen_masks_secrets_in_titles(monkeypatch: pytest.MonkeyPatch) -> None:
     with Terminal(monkeypatch, columns=200, stdout=True) as terminal:
         assert main(["sessions"]) == 0
     assert MARK in terminal.seen
@@ -55,17 +54,17 @@ def test_nor_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_nor_in_a_list_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picker_masks_secrets_in_titles(monkeypatch: pytest.MonkeyPatch) -> None:
     with Terminal(monkeypatch, ("export which?", b"\x1b"), columns=200) as terminal:
         main(["export", "--pick"])
     assert MARK in terminal.seen
     assert SECRET not in terminal.seen
 
 
-def test_nor_where_a_file_holds_several(
+def test_conversation_list_masks_secrets_in_titles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    many_talks.install(monkeypatch)
+    fake_multi_format.install_multi_format(monkeypatch)
     monkeypatch.setenv("COLUMNS", "200")
     talks = [{"talk": f"id-{n}", "title": f"token: {SECRET}", "says": ["x"]} for n in range(1, 60)]
     (tmp_path / "talks.json").write_text(json.dumps(talks))

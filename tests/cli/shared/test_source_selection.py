@@ -7,38 +7,40 @@ from pathlib import Path
 
 import pytest
 
-import fake_talk
-from fake_talk import write
+from helpers import fake_format
+from helpers.fake_format import write_fake_session
+from helpers.terminal import Terminal
 from open_token import registry
 from open_token.cli import main
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.source_selection import SelectedSource, select_source
 from open_token.errors import InputError, UsageError
 from open_token.formats.definition import Agent
-from terminal import Terminal
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with three conversations, two of them held in the folder `here`; we stand in
     `here`."""
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     folder = tmp_path / "home"
     (folder / "here").mkdir(parents=True)
     (folder / "elsewhere").mkdir()
-    write(
+    write_fake_session(
         folder / ".fake" / "a" / "aaaa-newest.jsonl",
         10,
         cwd=str(folder / "other"),
         title="bake bread",
     )
-    write(
+    write_fake_session(
         folder / ".fake" / "a" / "bbbb-second.jsonl",
         20,
         cwd=str(folder / "here"),
         title="sow beans",
     )
-    write(folder / ".fake" / "a" / "bbbb-third.jsonl", 30, cwd=str(folder / "here"), id="own-id")
+    write_fake_session(
+        folder / ".fake" / "a" / "bbbb-third.jsonl", 30, cwd=str(folder / "here"), id="own-id"
+    )
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder / "here")
     return folder
@@ -60,14 +62,14 @@ class TestNamed:
         "word", ["talk.jsonl", "./talk.jsonl", "~/here/talk.jsonl", "../here/talk.jsonl"]
     )
     def test_a_file_is_named_as_it_was_given(self, home: Path, word: str) -> None:
-        write(home / "here" / "talk.jsonl")
+        write_fake_session(home / "here" / "talk.jsonl")
         choice = chosen(word)
         assert (choice.source.name, choice.how, choice.reader) == (word, None, None)
         assert stem(choice) == "talk"
 
     def test_a_file_wins_over_an_id(self, home: Path) -> None:
-        write(home / "here" / "bbbb")
-        write(home / "here" / "last")
+        write_fake_session(home / "here" / "bbbb")
+        write_fake_session(home / "here" / "last")
         assert chosen("bbbb").source.name == "bbbb"
         assert chosen("last").source.name == "last"
 
@@ -79,8 +81,8 @@ class TestNamed:
             assert "No such file" in caught.value.what
 
     def test_a_folder_is_its_newest_conversation(self, home: Path) -> None:
-        write(home / "elsewhere" / "old.jsonl", 50)
-        write(home / "elsewhere" / "deep" / "new.jsonl", 5)
+        write_fake_session(home / "elsewhere" / "old.jsonl", 50)
+        write_fake_session(home / "elsewhere" / "deep" / "new.jsonl", 5)
         choice = chosen("../elsewhere")
         assert (stem(choice), choice.reader) == ("new", "fake_talk")
         assert "the newest session in that folder" in str(choice.how)
@@ -123,7 +125,7 @@ class TestNamed:
         assert caught.value.help == "give more of the id: bbbb-second, bbbb-third"
 
     def test_of_two_files_of_one_conversation_the_newer_is_meant(self, home: Path) -> None:
-        write(home / ".fake" / "a" / "cccc-begun.jsonl", 25, id="own-id")
+        write_fake_session(home / ".fake" / "a" / "cccc-begun.jsonl", 25, id="own-id")
         assert stem(chosen("own-id")) == "cccc-begun"
 
     @pytest.mark.parametrize("word", ["@0", "@4", "@99999"])
@@ -139,7 +141,7 @@ class TestNamed:
         assert len(str(caught.value.where)) <= 200
 
     def test_last_of_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         monkeypatch.chdir(tmp_path)
         for words in (["last"], ["@1"], []):
             with pytest.raises(InputError, match="no sessions found on this machine"):
@@ -183,7 +185,7 @@ class TestCurrent:
         self, home: Path, variable: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         agent = Agent(
-            name=fake_talk.NAME,
+            name=fake_format.NAME,
             title="",
             checked="",
             includes="",
@@ -200,7 +202,7 @@ class TestCurrent:
     def test_by_a_variable_that_names_a_file(
         self, home: Path, variable: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write(home / "elsewhere" / "talk.jsonl")
+        path = write_fake_session(home / "elsewhere" / "talk.jsonl")
         monkeypatch.setenv(variable, str(path))
         choice = chosen(current=True)
         assert choice.source.path == path
@@ -280,7 +282,7 @@ class TestPicked:
             chosen(picking=True)
 
     def test_none_to_pick(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        fake_talk.install(monkeypatch)
+        fake_format.install_fake_format(monkeypatch)
         with Terminal(monkeypatch), pytest.raises(InputError, match="no sessions found"):
             chosen(picking=True)
 

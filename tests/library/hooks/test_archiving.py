@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hook_calls import TALKS, calls, settle
+from helpers.hook_calls import TALKS, build_hook_calls, write_sessions
 from open_token.context import Context
 from open_token.errors import InputError, OutputError
 from open_token.integrity.verify import VERIFIED, verify_bytes
@@ -33,7 +33,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.home, self.folder = root / "home", root / "archive"
-        self.paths = settle(self.home)
+        self.paths = write_sessions(self.home)
         self.waiting = CallQueue(root / "hooks")
         self.now = 0.0
         self.busy = 0.0
@@ -91,7 +91,8 @@ def machine(tmp_path: Path) -> Machine:
 
 def said(machine: Machine, name: str) -> list[HookCall]:
     found = [
-        parse_call(json.dumps(call).encode(), name) for call in calls(name, machine.paths[name])
+        parse_call(json.dumps(call).encode(), name)
+        for call in build_hook_calls(name, machine.paths[name])
     ]
     return [call for call in found if call]
 
@@ -217,7 +218,7 @@ def test_after_a_turn_it_rests_unless_a_session_ends(machine: Machine) -> None:
     assert machine.now < 330.0
 
 
-def test_it_waits_for_another_that_is_at_work(machine: Machine) -> None:
+def test_archiving_waits_for_another_process(machine: Machine) -> None:
     machine.folder.mkdir()
     with try_lock(machine.folder / ".lock"):
         machine.while_asleep = lambda: None

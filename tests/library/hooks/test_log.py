@@ -23,7 +23,7 @@ def test_the_last_line_of_each_runtime(tmp_path: Path) -> None:
     }
 
 
-def test_it_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hook_log_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "_MAX_LOG_SIZE", 200)
     append_log(tmp_path, told("cursor", "new"))
     for _ in range(20):

@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -16,6 +17,12 @@ from open_token.jsontools.walk import replace_lone_surrogates
 
 _COLORS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "bold": "1", "dim": "2"}
 _BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+# The same characters in UTF-8, except newlines and tabs; in JSON they are only within strings.
+_RAW_CONTROL = re.compile(
+    rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xd8\x9c"
+    rb"|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+_BEGUN_CHARACTERS = (b"\xe2\x80", b"\xe2\x81", b"\xc2", b"\xd8", b"\xe2")
 _DEFAULT_WIDTH = 100
 _AGE_UNITS = (
     (3600, 60, "min"),
@@ -52,7 +59,9 @@ def truncate_to_columns(text: str, columns: int) -> str:
 
 def count_columns(text: str) -> int:
     """Return the number of screen columns that a text takes."""
-    return len(text) if text.isascii() else sum(map(_count_character_columns, text))
+    if text.isascii():
+        return len(text)
+    return sum(map(_count_character_columns, text))
 
 
 def _count_character_columns(character: str) -> int:
@@ -61,13 +70,45 @@ def _count_character_columns(character: str) -> int:
     # Combining and format characters take no column, East Asian wide ones take two.
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 1
 
 
 def encode_pretty_json(value: Any) -> bytes:
-    """Encode a value as indented JSON with a final newline."""
+    """Encode a value as indented JSON with a final newline, control characters as escapes."""
     encoded = msgspec.json.encode(replace_lone_surrogates(value))
-    return msgspec.json.format(encoded, indent=2) + b"\n"
+    return escape_raw_controls(msgspec.json.format(encoded, indent=2)) + b"\n"
+
+
+def escape_raw_controls(data: bytes) -> bytes:
+    """Return UTF-8 text with all that steers a terminal as `\\u009b`: JSON stays the same JSON."""
+    return _RAW_CONTROL.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
+
+
+class TerminalStream:
+    """Standard output on a screen: content must not steer the terminal, whatever writes it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._begun = b""
+        """The first bytes of a character whose others come with the next write."""
+
+    def write(self, data: bytes) -> int:
+        """Write with control characters as escapes."""
+        text = self._begun + bytes(data)
+        self._begun = next((begun for begun in _BEGUN_CHARACTERS if text.endswith(begun)), b"")
+        self._stream.write(escape_raw_controls(text[: len(text) - len(self._begun)]))
+        return len(data)
+
+    def flush(self) -> None:
+        """Write what was held back, too."""
+        self._stream.write(self._begun)
+        self._begun = b""
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Console:
@@ -110,9 +151,15 @@ class Console:
 
     @property
     def stdout(self) -> BinaryIO:
-        """The binary stream for results."""
+        """The binary stream for results; on a screen it escapes control characters."""
         sys.stdout.flush()
-        return sys.stdout.buffer
+        if not self.stdout_is_terminal:
+            return sys.stdout.buffer
+        return cast(BinaryIO, self._terminal_stream)
+
+    @cached_property
+    def _terminal_stream(self) -> TerminalStream:
+        return TerminalStream(sys.stdout.buffer)
 
     @cached_property
     def stdin(self) -> BinaryIO:
@@ -122,8 +169,9 @@ class Console:
         return sys.stdin.buffer
 
     def print(self, text: str) -> None:
-        """Write a line of the result to stdout."""
-        self.stdout.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+        """Write a line of the result, which may be colored, to stdout."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
 
     def print_json(self, value: Any) -> None:
         """Write a JSON result to stdout."""
@@ -152,7 +200,9 @@ class Console:
         is_colored = self.color == "always"
         if self.color == "auto":
             is_colored = is_terminal and self._supports_color()
-        return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if is_colored else text
+        if is_colored:
+            return f"\x1b[{_COLORS[color]}m{text}\x1b[0m"
+        return text
 
     def _supports_color(self) -> bool:
         return not self.env.get("NO_COLOR") and self.env.get("TERM") != "dumb"
@@ -183,7 +233,9 @@ def print_table(
 
 
 def _align(cell: str, width: int) -> str:
-    return cell.rjust(width) if cell.isdecimal() else cell.ljust(width)
+    if cell.isdecimal():
+        return cell.rjust(width)
+    return cell.ljust(width)
 
 
 def format_size(count: int) -> str:
@@ -200,7 +252,16 @@ def format_size(count: int) -> str:
 
 def pluralize(count: int, noun: str) -> str:
     """Format a count with its noun, such as `1 event` or `2 events`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun}s"
+
+
+def shorten_path(path: Path, home: Path) -> str:
+    """Return a path with `~` for the home directory."""
+    if path.is_relative_to(home):
+        return f"~/{path.relative_to(home)}"
+    return str(path)
 
 
 def format_age(seconds: float) -> str:

@@ -36,7 +36,10 @@ def add_export_options(parser: argparse.ArgumentParser, *, is_listed: bool = Fal
 
 
 def _describe(option: Option) -> str:
-    values = [*option.values, option.free] if option.free else list(option.values)
+    if option.free:
+        values = [*option.values, option.free]
+    else:
+        values = list(option.values)
     choices = f": {', '.join(values)}" if option.values else ""
     return f"{option.meaning}{choices} [default: {option.default}]"
 

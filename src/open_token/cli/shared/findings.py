@@ -73,7 +73,9 @@ def print_findings(reports: list[FindingsReport], console: Console, *, has_table
         console.info(f"clean   nothing to mask{scope} at level {level}")
         return 0
     if has_table:
-        rows = [row for report in reports for row in _build_rows(report, is_named=is_many)]
+        rows: list[tuple[str, ...]] = []
+        for report in reports:
+            rows += _build_rows(report, is_named=is_many)
         print_table(("TYPE", "RULE", "TIMES", "FIRST PLACE"), rows, console)
     counts = f"{pluralize(values, 'value')} in {pluralize(places, 'place')}"
     console.info(f"{counts}{scope} would be masked at level {level}")

@@ -1,9 +1,37 @@
 """Output files: checks before anything is written."""
 
 import os
+import re
+from itertools import count
 
+from open_token.cli.shared.console import Console
 from open_token.errors import OutputError, UsageError
 from open_token.sources.source import Source
+
+_SUFFIXES = {
+    "json": ".open-token.json",
+    "ndjson": ".open-token.ndjson",
+    "html": ".html",
+    "markdown": ".md",
+    "atif": ".atif.json",
+    "otel": ".otel.json",
+}
+_MAX_STEM = 60
+
+
+def choose_output_name(source: Source, form: str, console: Console) -> str:
+    """Return the name of a new file in the working directory, after the source.
+
+    A document of megabytes would flood a terminal, and could not be used afterwards.
+    """
+    stem = source.path.name.partition(".")[0] if source.path else ""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:_MAX_STEM] or "session"
+    suffix = _SUFFIXES[form]
+    for number in count(1):
+        name = f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}"
+        if not (console.cwd / name).exists():
+            return name
+    raise AssertionError("count never ends")
 
 
 def refuse_folder(path: str | None) -> None:

@@ -14,8 +14,9 @@ _BAR_COLUMNS = 24
 class Progress:
     """A progress bar: enter it as a context, call it with the number of bytes read so far."""
 
-    def __init__(self, total: int, console: Console) -> None:
+    def __init__(self, total: int, console: Console, action: str = "reading") -> None:
         self._total = total
+        self._action = action
         self._is_enabled = console.stderr_is_terminal and not console.quiet
         self._next_update = time.monotonic() + _DELAY
         self._is_shown = False
@@ -30,7 +31,7 @@ class Progress:
         bar = "#" * int(share * _BAR_COLUMNS)
         sizes = f"{format_size(done)} / {format_size(self._total)}"
         stage = "read" if share == 1.0 else ""
-        self._update(f"reading [{bar:{_BAR_COLUMNS}}] {share:4.0%}  {sizes}", stage)
+        self._update(f"{self._action} [{bar:{_BAR_COLUMNS}}] {share:4.0%}  {sizes}", stage)
 
     def add_written(self, count: int) -> None:
         """Report that so many more bytes are in the output file."""

@@ -2,7 +2,7 @@
 
 from open_token.cli.shared.console import Console, escape_controls, format_size, pluralize
 from open_token.cli.shared.source_selection import SelectedSource
-from open_token.model.document import Note
+from open_token.model.omissions import Note, summarize_omissions
 from open_token.pipeline import Receipt
 
 _MAX_SIGNATURES = 8
@@ -46,7 +46,10 @@ def _print_next_step(output: str, form: str | None, console: Console) -> None:
 
 
 def print_notes(notes: list[Note], console: Console) -> None:
-    """Report what the export does not include: how often, and where first."""
+    """Report what the export does not include: in sum, then each with its first position."""
+    summary = summarize_omissions(notes)
+    if summary:
+        console.info(f"omits   {summary}")
     for note in notes:
         console.info(f"note    {format_note(note)}")
 

@@ -170,23 +170,25 @@ def _no_sessions_error() -> InputError:
 def find_running(console: Console) -> SelectedSource:
     """Find the session that this process runs in."""
     agents = list_agents()
-    for variable in (name for agent in agents for name in agent.session_file_variables):
-        path = console.env.get(variable)
-        if path:
-            how = f"{escape_controls(path)} (the session named by {variable})"
-            return SelectedSource(Source.of(Path(path)), how)
+    for agent in agents:
+        for variable in agent.session_file_variables:
+            path = console.env.get(variable)
+            if path:
+                how = f"{escape_controls(path)} (the session named by {variable})"
+                return SelectedSource(Source.of(Path(path)), how)
     discovery = _discover(console)
     sessions = discovery.sessions()
     reason = "no environment variable names the running session"
-    variables = [(agent.name, name) for agent in agents for name in agent.session_id_variables]
-    for reader, variable in variables:
-        session_id = console.env.get(variable)
-        if not session_id:
-            continue
-        matches = [item for item in find_by_id(sessions, session_id) if item.reader == reader]
-        if len(matches) == 1:
-            return _select(matches[0], f"the running session, from {variable}")
-        reason = f"the session named by {variable} was not found"
+    for agent in agents:
+        for variable in agent.session_id_variables:
+            session_id = console.env.get(variable)
+            if not session_id:
+                continue
+            named = find_by_id(sessions, session_id)
+            matches = [session for session in named if session.reader == agent.name]
+            if len(matches) == 1:
+                return _select(matches[0], f"the running session, from {variable}")
+            reason = f"the session named by {variable} was not found"
     newest = next(iter(discovery.filter_by_folder(sessions, console.cwd)), None)
     if newest is not None:
         return _select(newest, f"{reason}; this is the newest of this folder")
@@ -251,7 +253,12 @@ def pick_session(sessions: list[Session], console: Console) -> Session | None:
 def filter_sessions(sessions: list[Session], typed: str) -> list[Session]:
     """Return the sessions in which every typed word occurs."""
     words = typed.lower().split()
-    return [item for item in sessions if all(word in _searchable_text(item) for word in words)]
+    matching: list[Session] = []
+    for session in sessions:
+        text = _searchable_text(session)
+        if all(word in text for word in words):
+            matching.append(session)
+    return matching
 
 
 def _searchable_text(session: Session) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from open_token.cli.shared.console import Console
 from open_token.context import Context
 from open_token.library.discovery import Session, drop_cut_word
-from open_token.model.titles import shorten
+from open_token.model.titles import choose_title, shorten
 from open_token.options import ExportOptions
 from open_token.storage.files import Folders
 
@@ -22,11 +22,12 @@ def mask_titles(titles: Sequence[str | None], console: Console) -> list[str]:
 
 
 def mask_session_titles(sessions: list[Session], console: Console) -> list[Session]:
-    """Return the sessions with masked titles."""
+    """Return the sessions with masked titles; one in which nothing was said is called by its id."""
     titles = mask_titles([session.title for session in sessions], console)
     masked = []
     for session, title in zip(sessions, titles, strict=True):
-        if title != (session.title or ""):
+        title = choose_title(title, (), session.id)
+        if title != session.title:
             session = replace(session, title=title)
         masked.append(session)
     return masked

@@ -21,7 +21,7 @@ SOURCE_HELP = (
     "A file, a folder, - for stdin, a session id or its prefix, `last` for the newest "
     "session or @N for the Nth newest"
 )
-FILE_SUFFIXES = (".json", ".jsonl", ".ndjson", ".gz")
+FILE_SUFFIXES = (".json", ".jsonl", ".ndjson", ".gz", ".zst")
 _MAX_LISTED = 40
 
 

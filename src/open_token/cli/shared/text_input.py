@@ -44,7 +44,9 @@ def _find_descriptor(stream: BinaryIO) -> int | None:
         select.select([descriptor], [], [], 0)
     except (OSError, ValueError):
         return None
-    return descriptor if hasattr(stream, "read1") else None
+    if hasattr(stream, "read1"):
+        return descriptor
+    return None
 
 
 def check_text(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:

@@ -27,12 +27,14 @@ def build_handler(hooks: Hooks, command: str) -> dict[str, Any]:
     return {key: command if value == "{command}" else value for key, value in hooks.handler.items()}
 
 
-def build_command(program: tuple[str, ...], name: str, folder: Path | None) -> str:
+def build_command(
+    program: tuple[str, ...], name: str, folder: Path | None, options: tuple[str, ...] = ()
+) -> str:
     """Return the command line of a hook, quoted for a shell."""
     words = [*program, "hook", "run", "--for", name]
     if folder:
         words += ["--to", str(folder)]
-    return shlex.join(words)
+    return shlex.join([*words, *options])
 
 
 def find_our_program(handler: object, name: str) -> str | None:

@@ -81,15 +81,19 @@ def install_hooks(
     scope: str,
     program: tuple[str, ...],
     folder: Path | None,
+    options: tuple[str, ...] = (),
     *,
     dry_run: bool = False,
 ) -> list[ConfigChange]:
-    """Add hooks to the configuration of these agents and return what was done."""
+    """Add hooks to the configuration of these agents and return what was done.
+
+    `options` are further words of their command.
+    """
     changes = []
     for name in names:
         agent_hooks = get_hooks(name)
         path = _get_config_path(machine, name, scope)
-        command = build_command(program, name, folder)
+        command = build_command(program, name, folder, options)
         try:
             raw = _read_config(machine, path, scope)
             updated = add_handlers(raw or b"", agent_hooks, name, command)

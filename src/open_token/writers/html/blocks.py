@@ -61,7 +61,9 @@ def render_value(value: Any) -> str:
 
 def _render_field(value: Any) -> str:
     if isinstance(value, str):
-        return render_text(value) if "\n" in value else escape_html(value)
+        if "\n" in value:
+            return render_text(value)
+        return escape_html(value)
     if isinstance(value, dict) and "base64" in value:
         return render_media(value)
     if isinstance(value, dict | list):
@@ -151,24 +153,32 @@ def _render_replacement(removed: list[Line], added: list[Line]) -> list[str]:
     old_parts: list[str] = []
     new_parts: list[str] = []
     for old, new in zip(removed, added, strict=True):
-        head, tail = count_common_ends(old.text[:_MAX_HIGHLIGHTED], new.text[:_MAX_HIGHLIGHTED])
+        old_start = old.text[:_MAX_HIGHLIGHTED]
+        new_start = new.text[:_MAX_HIGHLIGHTED]
+        head, tail = count_common_ends(old_start, new_start)
         is_long = max(len(old.text), len(new.text)) > _MAX_HIGHLIGHTED
         # Where less than a third is equal the highlight would be noise.
         if is_long or (head + tail) * 3 < len(new.text):
             head = 0
             tail = 0
-        old_parts.append(_render_line(old, _highlight_middle(old.text, head, tail)))
-        new_parts.append(_render_line(new, _highlight_middle(new.text, head, tail)))
+        old_html = _highlight_middle(old.text, head, tail)
+        new_html = _highlight_middle(new.text, head, tail)
+        old_parts.append(_render_line(old, old_html))
+        new_parts.append(_render_line(new, new_html))
     return old_parts + new_parts
 
 
 def _highlight_middle(text: str, head: int, tail: int) -> str:
     if not head and not tail:
         return escape_html(text)
-    middle = text[head : len(text) - tail]
-    end = text[len(text) - tail :]
-    highlighted = f"<b>{escape_html(middle)}</b>" if middle else ""
-    return f"{escape_html(text[:head])}{highlighted}{escape_html(end)}"
+    # Cut first and escaped then: cutting escaped text could split an entity.
+    tail_start = len(text) - tail
+    start = escape_html(text[:head])
+    middle = escape_html(text[head:tail_start])
+    end = escape_html(text[tail_start:])
+    if middle:
+        middle = f"<b>{middle}</b>"
+    return f"{start}{middle}{end}"
 
 
 def _render_line(line: Line, html: str) -> str:

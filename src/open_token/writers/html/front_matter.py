@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from open_token.model.document import Integrity, Record
+from open_token.model.omissions import summarize_omissions
 from open_token.writers.escape import escape_attribute, escape_html, to_one_line
 from open_token.writers.overview import FileEdit, Overview
 from open_token.writers.rows import format_count, format_duration
@@ -163,6 +164,9 @@ def _render_missing(record: Record, overview: Overview) -> str:
         items.append(f"{format_count(overview.missing_results, 'call')} without a recorded result")
     if overview.truncated:
         items.append(f"{format_count(overview.truncated, 'event')} cut to fit max_bytes")
+    omitted = summarize_omissions(record.notes)
+    if omitted:
+        items.append(f"omitted: {omitted}")
     for note in record.notes[:_MAX_NOTES]:
         times = f", {note.count:,} times" if note.count > 1 else ""
         items.append(f"{note.code}: {note.detail} ({note.place}{times})")
@@ -226,7 +230,10 @@ class _Scale:
         self._events = max(1, overview.events)
 
     def get_x(self, seconds: float, position: int) -> int:
-        share = seconds / self._active if self._active else position / self._events
+        if self._active:
+            share = seconds / self._active
+        else:
+            share = position / self._events
         return round(min(1.0, share) * (_STRIP_WIDTH - 4))
 
 
@@ -244,7 +251,10 @@ def render_strip(overview: Overview) -> str:
     for failure in overview.failures[:_MAX_TICKS]:
         x = scale.get_x(failure.seconds, failure.position)
         parts.append(_render_tick("fail", x, failure.event_id, f"{failure.tool} failed"))
-    label = "context size over time" if overview.context else "course of the conversation"
+    if overview.context:
+        label = "context size over time"
+    else:
+        label = "course of the conversation"
     return (
         f'<svg viewBox="0 0 {_STRIP_WIDTH} {_STRIP_HEIGHT}" preserveAspectRatio="none" '
         f'role="group" aria-label="{label}">{"".join(parts)}</svg>'
@@ -263,9 +273,11 @@ def _render_tick(css_class: str, x: int, event_id: str, label: str) -> str:
 
 def _render_context_area(overview: Overview, scale: _Scale) -> str:
     """Render the context size as an area: the largest value in each column."""
+    # One point a column, however long the conversation: the page must not grow with it.
     largest: dict[int, int] = {}
     for seconds, position, tokens in overview.context:
-        column = int(scale.get_x(seconds, position) * _STRIP_COLUMNS / _STRIP_WIDTH)
+        x = scale.get_x(seconds, position)
+        column = int(x * _STRIP_COLUMNS / _STRIP_WIDTH)
         largest[column] = max(largest.get(column, 0), tokens)
     top = max(largest.values(), default=0)
     if not top:
@@ -273,24 +285,28 @@ def _render_context_area(overview: Overview, scale: _Scale) -> str:
         return f'<rect class="area" x="0" y="{y}" width="{_STRIP_WIDTH}" height="3"/>'
     points: list[str] = []
     for column in sorted(largest):
-        y = round(_STRIP_HEIGHT - largest[column] / top * (_STRIP_HEIGHT - 6))
+        share = largest[column] / top
+        y = round(_STRIP_HEIGHT - share * (_STRIP_HEIGHT - 6))
         if not points:
             points += [f"0,{_STRIP_HEIGHT}", f"0,{y}"]
-        points.append(f"{column * _STRIP_WIDTH // _STRIP_COLUMNS},{y}")
+        left = column * _STRIP_WIDTH // _STRIP_COLUMNS
+        points.append(f"{left},{y}")
+    # The last value holds to the right edge; from there the area is closed along the bottom.
     points += [f"{_STRIP_WIDTH},{y}", f"{_STRIP_WIDTH},{_STRIP_HEIGHT}"]
     return f'<polygon class="area" points="{" ".join(points)}"/>'
 
 
 def render_outline(overview: Overview) -> str:
     """Render the list of prompts; where they are few, with messages of the model as chapters."""
+    # Many prompts are an outline already.
     has_chapters = len(overview.turns) < _CHAPTER_TURNS
     chapters: dict[int, list[str]] = {}
     if has_chapters:
         for chapter in overview.chapters:
-            chapters.setdefault(chapter.turn, []).append(
-                f'<li class="sub"><a href="#{escape_attribute(chapter.event_id)}">'
-                f"{escape_html(chapter.title)}</a></li>"
-            )
+            target = escape_attribute(chapter.event_id)
+            title = escape_html(chapter.title)
+            entry = f'<li class="sub"><a href="#{target}">{title}</a></li>'
+            chapters.setdefault(chapter.turn, []).append(entry)
     items = chapters.get(0, [])
     for number, turn in enumerate(overview.turns, 1):
         facts: list[str] = []

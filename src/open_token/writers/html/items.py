@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
+from open_token.jsontools.objects import get_data, get_link, omit_keys
 from open_token.writers.escape import escape_attribute, escape_html, render_id, to_one_line
 from open_token.writers.html.blocks import render_blocks, render_text, render_value
 from open_token.writers.html.markdown import render_markdown
 from open_token.writers.html.tool_bodies import render_tool_body
 from open_token.writers.overview import Overview, SpanUsage, get_prompt_title
 from open_token.writers.rows import build_row, format_count, format_duration, split_content
-from open_token.writers.timeline import Item, get_data, get_link
+from open_token.writers.timeline import Item
 
 # Heights in pixels and characters per line, as page.css has them.
 _LINE_HEIGHT = 25
@@ -42,6 +43,8 @@ def render_item(item: Item, overview: Overview, last_answers: set[str]) -> Rende
     """Render one item with everything inside it."""
     if item.kind == "prompt":
         return _render_prompt(item)
+    if item.kind == "command":
+        return _render_command(item)
     if item.kind == "say":
         return _render_answer(item, last_answers)
     if item.kind in ("thought", "system"):
@@ -97,6 +100,8 @@ def _render_prompt(item: Item) -> RenderedItem:
         html = escape_html(stripped)
         height = _estimate_height(text)
     classes = "prompt"
+    # A prompt of one short line is its own heading; it is not shown twice. Whether the heading
+    # fits into one line depends on the window, which the style sheet decides by these classes.
     size = len(text.strip().encode())
     is_in_heading = not item.parent and get_prompt_title(text) == text.strip()
     if is_in_heading and size <= _HEADING_BYTES_WIDE:
@@ -114,9 +119,20 @@ def _render_prompt(item: Item) -> RenderedItem:
     )
 
 
+def _render_command(item: Item) -> RenderedItem:
+    """Render a command that the person ran, and that the model did not answer."""
+    text, blocks = split_content(item.event)
+    body = render_text(text) + render_blocks(blocks) + render_value(item.facts)
+    body += render_truncation_note(item.event)
+    return _render_details(item, "tool k-shell", "command", to_one_line(text), "", body)
+
+
 def _render_rest(rest: str) -> str:
     count = rest.count("\n") + 1
-    size = f"{count:,} more lines" if count > 1 else f"{len(rest):,} more characters"
+    if count > 1:
+        size = f"{count:,} more lines"
+    else:
+        size = f"{len(rest):,} more characters"
     body = escape_html(rest.removeprefix("\n"))
     return f'<details class="more"><summary>show {size}</summary>{body}</details>'
 
@@ -143,7 +159,10 @@ def _render_aside(item: Item) -> RenderedItem:
         text = ""
         blocks = []
         is_encrypted = data.get("encrypted") is True
-        summary = "hidden by the provider" if is_encrypted else "removed by internal=redacted"
+        if is_encrypted:
+            summary = "hidden by the provider"
+        else:
+            summary = "removed by internal=redacted"
     else:
         summary = to_one_line(text) or "(no text)"
     facts: list[str] = []
@@ -168,29 +187,32 @@ def _render_aside(item: Item) -> RenderedItem:
 
 def _render_note(item: Item) -> RenderedItem:
     data = dict(item.data)
-    kind = to_one_line(str(data.pop("kind", "") or item.event.get("type") or "note"), 40)
+    kind = str(data.pop("kind", "") or item.event.get("type") or "note")
+    kind = to_one_line(kind, 40)
     if kind == "native":
+        # The source itself is no part of the page, but a link to its event must lead somewhere.
         return RenderedItem(f"<span{render_id(_get_id(item))}></span>", 0, None)
     text = next((data[name] for name in _NOTE_TEXTS if name in data), "")
     summary = to_one_line(text) if isinstance(text, str) else ""
     verb = kind.replace("_", " ")
+    body = render_value(data)
     if item.is_machine_note:
-        rendered = _render_details(item, "note quiet", verb, summary, "", render_value(data))
+        rendered = _render_details(item, "note quiet", verb, summary, "", body)
         return RenderedItem(rendered.html, 0, None)
-    return _render_details(item, "note", verb, summary, "", render_value(data))
+    return _render_details(item, "note", verb, summary, "", body)
 
 
 def _render_call(item: Item, overview: Overview) -> RenderedItem:
     row = build_row(item)
     outcome = list(row.outcome)
-    inner = render_value(_drop_kind(item.about))
+    inner = render_value(omit_keys(item.about, "kind"))
     if item.children:
         steps = _count_steps(item)
         outcome.insert(0, steps)
         inner += f'<h3>{steps}</h3><div class="run">{_render_children(item, overview)}</div>'
     body = render_tool_body(row, inner)
     if item.kind == "call":
-        extra = {key: value for key, value in item.data.items() if key not in _CALL_FIELDS}
+        extra = omit_keys(item.data, *_CALL_FIELDS)
         body += render_value(extra)
     if item.facts:
         facts = " · ".join(f"{name} {value}" for name, value in item.facts.items())
@@ -203,7 +225,9 @@ def _render_call(item: Item, overview: Overview) -> RenderedItem:
         classes += " bad"
     if row.missing:
         classes += " gone"
-    verb = to_one_line(row.verb.rpartition("__")[2] or row.verb, 40)
+    # Tools of MCP servers are called `mcp__server__tool`.
+    short_name = row.verb.rpartition("__")[2]
+    verb = to_one_line(short_name or row.verb, 40)
     target = overview.shorten_paths(row.target)
     return _render_details(item, classes, verb, target, " · ".join(outcome), body)
 
@@ -215,10 +239,6 @@ def _render_children(item: Item, overview: Overview) -> str:
 def _count_steps(item: Item) -> str:
     calls = sum(child.kind in ("call", "result") for child in item.children)
     return format_count(calls, "step")
-
-
-def _drop_kind(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key != "kind"}
 
 
 def _render_span(item: Item, overview: Overview) -> RenderedItem:
@@ -237,7 +257,7 @@ def _render_span(item: Item, overview: Overview) -> RenderedItem:
         outcome.append(f"{usage.tokens:,} tok")
     if usage.began and usage.ended:
         outcome.append(format_duration(usage.ended - usage.began))
-    body = render_value(_drop_kind({**data, **item.about}))
+    body = render_value(omit_keys({**data, **item.about}, "kind"))
     body += f'<div class="run">{_render_children(item, overview)}</div>'
     return _render_details(item, "span", kind, to_one_line(reason), " · ".join(outcome), body)
 

@@ -175,9 +175,12 @@ class _BlockRenderer:
         return next_line.startswith(indentation) or bool(_LIST_ITEM.match(next_line))
 
     def _interrupts_item(self, line: str) -> bool:
+        """Return whether a line that is not indented ends a list item."""
         if not self._lines[self._index - 1].strip():
             return True
-        return bool(_FENCE.match(line) or _HEADING.fullmatch(line) or _QUOTE.match(line))
+        # Any other line continues the paragraph of the item (a lazy continuation in CommonMark).
+        match = _FENCE.match(line) or _HEADING.fullmatch(line) or _QUOTE.match(line)
+        return match is not None
 
     def _render_table(self, line: str) -> bool:
         if "|" not in line or self._index + 1 >= len(self._lines):
@@ -249,7 +252,10 @@ def _render_token(match: re.Match[str], depth: int) -> str:
     if kind == "literal":
         return escape_html(match["literal"])
     inner = match[kind]
-    html = render_inline(inner, depth + 1) if depth < _MAX_INLINE_DEPTH else escape_html(inner)
+    if depth < _MAX_INLINE_DEPTH:
+        html = render_inline(inner, depth + 1)
+    else:
+        html = escape_html(inner)
     return f"<{_TAGS[kind]}>{html}</{_TAGS[kind]}>"
 
 

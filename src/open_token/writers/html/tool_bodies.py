@@ -16,6 +16,7 @@ from open_token.agents.tools import (
     PLAN,
     find_text,
 )
+from open_token.jsontools.objects import omit_keys
 from open_token.writers.escape import escape_html
 from open_token.writers.html.blocks import (
     MAX_LINES,
@@ -66,7 +67,7 @@ def _render_arguments(row: Row, *shown: tuple[str, ...]) -> str:
     arguments = row.arguments
     if isinstance(arguments, dict):
         shown_names = {name for names in shown for name in names}
-        return render_value({k: v for k, v in arguments.items() if k not in shown_names})
+        return render_value(omit_keys(arguments, *shown_names))
     if arguments in (None, []):
         return ""
     return render_value(arguments)
@@ -82,7 +83,9 @@ def _find_argument(row: Row, names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _render_output(row: Row) -> str:
-    return render_text(row.output) if row.output.strip() else ""
+    if row.output.strip():
+        return render_text(row.output)
+    return ""
 
 
 def _render_answer(text: str) -> str:
@@ -97,7 +100,9 @@ def _render_answer(text: str) -> str:
 
 
 def _render_prose(text: str) -> str:
-    return render_markdown(text) if text.count("\n") < MAX_LINES else render_text(text)
+    if text.count("\n") < MAX_LINES:
+        return render_markdown(text)
+    return render_text(text)
 
 
 def _render_shell(row: Row) -> str:
@@ -171,7 +176,7 @@ def _is_search_result(block: Any) -> bool:
 
 def _render_search_result(block: dict[str, Any]) -> str:
     url = block.get("url")
-    rest = {key: value for key, value in block.items() if key not in ("title", "url")}
+    rest = omit_keys(block, "title", "url")
     if is_http_url(url):
         title = render_link(str(url), str(block["title"]))
     else:
@@ -181,7 +186,9 @@ def _render_search_result(block: dict[str, Any]) -> str:
 
 def _render_agent(row: Row) -> str:
     name, task = _find_argument(row, _TASK)
-    body = f'<h3>Task</h3><div dir="auto">{_render_prose(task)}</div>' if task else ""
+    body = ""
+    if task:
+        body = f'<h3>Task</h3><div dir="auto">{_render_prose(task)}</div>'
     return body + _render_arguments(row, (name,))
 
 
@@ -231,7 +238,9 @@ def _find_chosen(options: list[str], answer: str) -> set[str]:
 
 
 def _render_option(label: str, is_chosen: bool) -> str:
-    return f"<strong>{escape_html(label)}</strong>, chosen" if is_chosen else escape_html(label)
+    if is_chosen:
+        return f"<strong>{escape_html(label)}</strong>, chosen"
+    return escape_html(label)
 
 
 def _render_other(row: Row) -> str:
