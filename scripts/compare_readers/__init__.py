@@ -1,0 +1,1 @@
+"""Independent folds of session files, compared with what our readers make of them."""

@@ -1,0 +1,206 @@
+"""Clients that lose their connection at random, again and again, while a session goes on: python
+tests/longrun/disconnects.py.
+
+    python tests/longrun/disconnects.py [ROUNDS [SEED]]
+
+Whichever way they came (both dialects over Socket.IO, event streams), each has every event exactly
+once in the end."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx2
+
+from helpers.server.live_events import (
+    ANNA,
+    append_events,
+    apply_event,
+    create_key,
+    create_session,
+    fold_turns,
+    opened,
+    read_stored_turns,
+    summarize_turns,
+    word,
+)
+from helpers.server.reference_client import ReferenceClient
+from helpers.server.socket_server import Client, listening
+from open_token.model.log_events import Json, NewEvent
+from open_token.server.core.services import Services
+from open_token.server.listener import RunningServer
+from open_token.session import to_stream_item
+
+WAYS = ("raw", "legacy", "sse")
+
+
+class Told:
+    """What one client was told over all its connections."""
+
+    def __init__(self) -> None:
+        self.mirror = ReferenceClient()
+        self.numbers: list[int] = []
+        self.words: dict[tuple[str, int], str] = {}
+
+    def take(self, name: str, payload: Json) -> None:
+        apply_event(self.mirror, self.numbers, name, payload)
+        for patch in [item["payload"] for item in payload.get("events", ())] or [payload]:
+            if patch.get("patch_type") == "add_content":
+                place = (patch["turn_id"], patch["data"]["block_index"])
+                self.words[place] = self.words.get(place, "") + patch["data"]["text_delta"]
+
+
+class Listener(Client):
+    """A connection that tells somebody else, until it is lost."""
+
+    def __init__(self, server: RunningServer, token: str, told: Told, transport: str) -> None:
+        super().__init__(server.address, token, [transport])
+        self.told, self.is_lost = told, False
+
+    def _taking(self, name: str) -> Any:
+        def take(payload: Any = None, *_: Any) -> None:
+            if (
+                not self.is_lost
+                and isinstance(payload, dict)
+                and name not in ("chat:end", "system:error")
+            ):
+                self.told.take(name, payload)
+            elif not self.is_lost and isinstance(payload, dict) and "turn_id" not in payload:
+                apply_event(self.told.mirror, self.told.numbers, name, payload)
+
+        return take
+
+
+async def writes(services: Services, random: Random, done: asyncio.Event) -> None:
+    """A session that goes on until it is done, in steps of all sizes."""
+    count = 0
+    while not done.is_set():
+        count += 1
+        turn, called = f"turn_{count}", f"tc_{count}"
+        steps: list[NewEvent] = [("run.started", {"run_id": f"run_{count}"}), opened(turn)]
+        steps += [word(f"{number} ", turn) for number in range(random.randint(1, 30))]
+        steps.append(
+            ("tool.called", {"turn_id": turn, "call": {"id": called, "tool_name": "Bash"}})
+        )
+        steps += [
+            ("tool.arguments", {"turn_id": turn, "tool_call_id": called, "delta": "{"})
+        ] * random.randint(0, 3)
+        steps.append(
+            ("tool.result", {"turn_id": turn, "tool_call_id": called, "result": {"a": count}})
+        )
+        steps += [
+            ("turn.ended", {"turn_id": turn}),
+            ("run.ended", {"run_id": f"run_{count}", "output": "ok"}),
+        ]
+        while steps:
+            size = random.randint(1, 8)
+            await append_events(services, *steps[:size])
+            steps = steps[size:]
+            await asyncio.sleep(random.choice((0, 0, 0.002)))
+
+
+async def over_socket(
+    server: RunningServer, token: str, told: Told, way: str, random: Random
+) -> None:
+    """One connection of a live client, and how it is lost."""
+    transport = "polling" if random.random() < 0.1 else "websocket"
+    client = Listener(server, token, told, transport)
+    async with client:
+        await client.subscribe(event_format=way, after_sequence=told.mirror.seen, resume=True)
+        await asyncio.sleep(random.random() * 0.02)
+        client.is_lost = True
+        how = random.choice(("politely", "by us", "by the server"))
+        if how == "by us" and transport == "websocket":
+            client.io.eio.ws._response.connection.transport.abort()
+        elif how == "by the server":
+            for eio_sid in tuple(server.live.server.eio.sockets):
+                server.live.server.abort(eio_sid)
+
+
+async def over_http(server: RunningServer, token: str, told: Told, until: int) -> None:
+    """One event stream, read up to an event and dropped in the middle."""
+    headers = {"Authorization": f"Bearer {token}", "Last-Event-ID": str(told.mirror.seen)}
+    url = f"{server.address}/api/sessions/sess_1/events"
+    async with (
+        httpx2.AsyncClient(timeout=30) as client,
+        client.stream("GET", url, headers=headers) as response,
+    ):
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                told.take("turn:events", {"events": [json.loads(line[6:])]})
+            if told.mirror.seen >= until:
+                return
+
+
+async def settle(server: RunningServer, token: str, told: Told, way: str, final: int) -> None:
+    """The last connection: until everything is there."""
+    if way == "sse":
+        await over_http(server, token, told, final)
+        return
+    client = Listener(server, token, told, "websocket")
+    async with client:
+        await client.subscribe(event_format=way, after_sequence=told.mirror.seen, resume=True)
+        while told.mirror.seen < final:
+            await asyncio.sleep(0.01)
+
+
+async def disconnects(folder: Path, rounds: int, seed: int) -> int:
+    """So many connections, each of them lost; gives how many events there were."""
+    random = Random(seed)
+    async with listening(folder, events_per_minute=10**9, requests_per_minute=10**9) as server:
+        services = server.services
+        await create_session(services)
+        token, done = await create_key(services), asyncio.Event()
+        writing = asyncio.create_task(writes(services, random, done))
+        everybody = {way: Told() for way in WAYS}
+        for _ in range(rounds):
+            way = random.choice(WAYS)
+            with contextlib.suppress(httpx2.HTTPError):
+                if way == "sse":
+                    await over_http(
+                        server,
+                        token,
+                        everybody[way],
+                        everybody[way].mirror.seen + random.randint(0, 30),
+                    )
+                else:
+                    await over_socket(server, token, everybody[way], way, random)
+        done.set()
+        await writing
+        state = await services.journal.state(ANNA, "sess_1")
+        entries = await services.store.read_log(ANNA, "sess_1", 0, 10**7)
+        expected = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
+        for way, told in everybody.items():
+            await asyncio.wait_for(settle(server, token, told, way, expected[-1]), 60)
+        turns = await fold_turns(services)
+        assert turns == await read_stored_turns(services)
+        for way, told in everybody.items():
+            check(way, told, expected, turns)
+        return len(expected)
+
+
+def check(way: str, told: Told, expected: list[int], turns: list[Any]) -> None:
+    """Everything once, and the turns of the log."""
+    assert summarize_turns(told.mirror.branch()) == turns
+    if way == "legacy":
+        assert told.numbers == sorted(set(told.numbers)), "an event came twice"
+    else:
+        assert told.numbers == expected, "an event is missing or came twice"
+    for turn in turns:
+        for place, block in enumerate(turn["blocks"]):
+            if block["type"] == "text":
+                assert told.words[(turn["turn_id"], place)] == block["content"]
+
+
+if __name__ == "__main__":
+    ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    SEED = int(sys.argv[2]) if len(sys.argv) > 2 else Random().randrange(2**32)
+    print(f"{ROUNDS} connections lost at random, seed {SEED}", flush=True)
+    with tempfile.TemporaryDirectory() as data:
+        told_of = asyncio.run(disconnects(Path(data), ROUNDS, SEED))
+    print(f"{told_of} events, each of them once at every client")
