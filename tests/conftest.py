@@ -1,4 +1,4 @@
-"""What every test stands on: a clean environment, golden files, the shared corpus, extra tools."""
+"""Shared by all tests: a clean environment, golden files, the shared corpus, extra tools."""
 
 import difflib
 import functools
@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"
 DIFF_LINES = 60
 KEY = bytes(range(32))
-COUNT = itertools.count()
 
 # A developer runs the suite inside an agent as a rule; no test may see that agent's session or
 # settings.
@@ -45,7 +44,9 @@ FOREIGN = (
     "XDG_",
 )
 
-hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, database=None, max_examples=40
+)
 hypothesis.settings.register_profile("searching", deadline=None, max_examples=1000)
 
 
@@ -62,8 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """Thousands of tests and all the packages of the server: nothing of it becomes garbage, so
-    nobody looks for any."""
+    """Thousands of tests and all packages of the server are loaded and stay: to look for garbage
+    among them would take time and find none."""
     gc.disable()
 
 
@@ -72,24 +73,46 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def clean_environment() -> Iterator[None]:
+    """No session of anybody, UTC, no colours; the same for the processes that a test starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(FOREIGN):
+                patch.delenv(name)
+        patch.setenv("NO_COLOR", "1")
+        patch.setenv("TERM", "xterm")
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Empty home directories; one that a test left empty is given to the next test."""
+
+    def make_homes() -> Iterator[Path]:
+        folder = tmp_path_factory.mktemp("homes")
+        for number in itertools.count():
+            home = folder / str(number)
+            home.mkdir()
+            while home.is_dir() and not any(home.iterdir()):
+                yield home
+
+    return make_homes()
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """An empty home, no session of anybody, UTC, no colours; the same for the processes a test
-    starts."""
-    for name in list(os.environ):
-        if name.startswith(FOREIGN):
-            monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp(f"home{next(COUNT)}", numbered=False)
+def clean_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty home and empty settings for each test."""
+    home = next(homes)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(home / "open-token"))
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
     yield
     monkeypatch.undo()
-    time.tzset()
+    if time.tzname != ("UTC", "UTC"):
+        time.tzset()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -103,8 +126,8 @@ def rules_parsed_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def no_network() -> Iterator[None]:
     """Connections leave this machine in no test."""
     connect = socket.socket.connect
 
@@ -115,7 +138,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.fail(f"a test tried to reach {address[0]}")
         connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
 
 
 @pytest.fixture
@@ -171,6 +196,12 @@ def _difference(path: Path, expected: bytes, actual: bytes) -> str:
 
 def _short(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests of the shared corpus are part of `make test-full`: a clone does not have it."""
+    if "corpus" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.full)
 
 
 @pytest.fixture(scope="session")

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-import fake_talk
 import open_token
+from helpers import fake_format
 from open_token.api import load_context
 from open_token.errors import InputError, UsageError
 
 
 @pytest.fixture
 def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fake_talk.install(monkeypatch)
+    fake_format.install_fake_format(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    return fake_talk.write(tmp_path / "talk.jsonl", says=("hello", "ada@example.org"))
+    return fake_format.write_fake_session(
+        tmp_path / "talk.jsonl", says=("hello", "ada@example.org")
+    )
 
 
 def texts(document: Any) -> list[str]:
@@ -80,13 +82,13 @@ class TestExport:
 class TestExportFile:
     """A file, whole or not at all."""
 
-    def test_it_tells_what_was_written(self, talk: Path, tmp_path: Path) -> None:
+    def test_export_returns_what_was_written(self, talk: Path, tmp_path: Path) -> None:
         receipt = open_token.export_file(talk, tmp_path / "out.ndjson", mode="ndjson")
         assert (receipt.reader, receipt.events) == ("fake_talk", 2)
         assert receipt.bytes == (tmp_path / "out.ndjson").stat().st_size
 
     def test_a_failure_writes_nothing(self, talk: Path, tmp_path: Path) -> None:
-        talk.write_bytes(talk.read_bytes() + b"{oops}\n")
+        talk.write_bytes(b"{oops}\n" * 3)
         with pytest.raises(InputError):
             open_token.export_file(talk, tmp_path / "out.json")
         assert sorted(os.listdir(tmp_path)) == ["talk.jsonl"]

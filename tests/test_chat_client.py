@@ -56,13 +56,13 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
             process.wait(30)
 
 
-def test_it_is_short() -> None:
+def test_client_is_short() -> None:
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
     assert len([line for line in script.splitlines() if line.strip()]) <= 40
     compile(script, "chat.py", "exec")
 
 
-def test_it_resumes() -> None:
+def test_client_resumes() -> None:
     """Without this word the server tells a client only what comes from now on, and the page
     promises more."""
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def test_it_resumes() -> None:
 
 
 @pytest.mark.skipif(not all(map(is_there, NEEDED)), reason="the server is not whole yet")
-def test_it_talks(tmp_path: Path) -> None:
+def test_client_sends_and_receives_messages(tmp_path: Path) -> None:
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
     (tmp_path / "chat.py").write_text(script, encoding="utf-8")
     with server(tmp_path / "data") as (address, key):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import CORPUS, KEY
+from helpers.source_texts import iter_strings, list_texts
 from open_token.cli import main
 from open_token.context import Context
 from open_token.errors import InputError
@@ -21,7 +22,8 @@ from open_token.pipeline import export
 from open_token.registry import detect_format, list_conversations
 from open_token.sources.source import Source
 from open_token.validation.validate import validate_bytes
-from spoken import strings, texts
+
+pytestmark = pytest.mark.full
 
 CHECK = CORPUS.parent / "tools" / "check_export.py"
 NO_TALK = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
@@ -121,7 +123,7 @@ def faults(peer: Any, data: bytes, redact: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", files(), ids=name)
-def test_it_is_exported_in_both_shapes_valid_and_verified(path: Path, peer: Any) -> None:
+def test_export_is_valid_and_verified_in_both_shapes(path: Path, peer: Any) -> None:
     source = opened(path)
     reader = detect_format(source)
     chosen = list(each(source, reader))
@@ -157,7 +159,7 @@ def test_nothing_of_what_was_said_is_lost(path: Path) -> None:
     kept: set[str] = set()
     for _ in each(source, reader):
         kept.update(
-            strings(
+            iter_strings(
                 json.loads(
                     exported(source, reader, mode="json", pretty=False, **EVERYTHING) or b"0"
                 )
@@ -166,14 +168,14 @@ def test_nothing_of_what_was_said_is_lost(path: Path) -> None:
     whole = "\0".join(kept)
     lost = [
         text
-        for text in dict.fromkeys(texts(all_bytes(path), reader))
+        for text in dict.fromkeys(list_texts(all_bytes(path), reader))
         if text not in kept and text not in whole
     ]
     assert lost == []
 
 
 @pytest.mark.parametrize("path", files(), ids=name)
-def test_it_is_reported_on(path: Path) -> None:
+def test_fidelity_report_counts_records(path: Path) -> None:
     source = opened(path)
     reader = detect_format(source)
     for _ in each(source, reader):

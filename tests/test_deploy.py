@@ -18,14 +18,14 @@ import httpx2
 import pytest
 import socketio
 
-from deployed import DEPLOY, NODES, Node, compose, nginx, two_nodes
+from helpers.server.deployment import DEPLOY, NODES, Node, compose, nginx, two_nodes
+from helpers.server.local_services import redis_url
+from helpers.server.stores import new_postgres
 from open_token.cli import serve
 from open_token.cli.dispatch import build_parser
 from open_token.server.cancellation import cancel_and_wait
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.config_loader import load_config
-from services import redis_url
-from stores import new_postgres
 
 UNIT = DEPLOY / "open-token.service"
 PASSWORD = "${POSTGRES_PASSWORD:?set it}"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from history import History
+from helpers.server.store_history import History
+from helpers.server.stores import ANNA, KINDS, STORES, URL_FILE, at, create_session, open_store
 from open_token.server.store.interface import Store
 from open_token.server.store.postgres.store import PostgresStore
 from open_token.server.store.rows import NewEntry, SessionWrite
-from stores import ANNA, KINDS, STORES, URL_FILE, at, new_session, opened
 
 LOG = [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
@@ -79,10 +79,10 @@ async def read(store: Store, history: History, sessions: list[str], rng: random.
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_stores_do_with_many_writers_and_readers_is_sound(tmp_path: Path, kind: str) -> None:
-    first = opened(tmp_path / "data", kind)
+    first = open_store(tmp_path / "data", kind)
     sessions = ["sess_0", "sess_1"]
     for name in sessions:
-        new_session(first, name)
+        create_session(first, name)
     first.close()
 
     async def whole() -> None:

@@ -208,7 +208,9 @@ def test_standard_input_reaches_the_command(ready: Checkout) -> None:
     assert json.loads(done.stdout)["input"] == "payload"
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "name", ["constraints.txt", pytest.param("pyproject.toml", marks=pytest.mark.full)]
+)
 def test_a_change_installs_again(ready: Checkout, name: str) -> None:
     before, old = ready.builds(), (ready.root / name).stat()
     (ready.root / name).write_text((ready.root / name).read_text() + "# changed\n")
@@ -240,17 +242,21 @@ def test_extras_are_kept_by_a_later_renewal(ready: Checkout) -> None:
     assert ready.builds() == before
     ready.write("constraints.txt", "# newest\n")
     ready.run()
-    assert (ready.venv / "installed" / "extras").read_text() == "dev http pii zstd\n"
+    assert (ready.venv / "installed" / "extras").read_text() == "dev http pii prices zstd\n"
 
 
 @pytest.mark.parametrize(
-    "words", [("serve",), ("--json", "--color", "never", "server", "user", "list")]
+    "words",
+    [
+        pytest.param(("serve",), marks=pytest.mark.full),
+        ("--json", "--color", "never", "server", "user", "list"),
+    ],
 )
 def test_the_server_is_installed_when_it_is_first_used(
     ready: Checkout, words: tuple[str, ...]
 ) -> None:
     place = ready.venv / "installed" / "extras"
-    place.write_text("dev http pii zstd\n")
+    place.write_text("dev http pii prices zstd\n")
     before = ready.builds()
     for other in (("export", "serve"), (), (*words, "--help"), ("serve", "-h")):
         assert ready.words(*other) == list(other)
@@ -258,22 +264,18 @@ def test_the_server_is_installed_when_it_is_first_used(
     done = ready.run(*words)
     assert json.loads(done.stdout)["words"] == list(words)
     assert "open-token: adding to .venv what the server needs" in done.stderr
-    assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii server zstd\n")
+    assert (ready.builds(), place.read_text()) == (before + 1, "dev http pii prices server zstd\n")
     ready.words(*words)
     assert ready.builds() == before + 1
 
 
-def test_a_failed_first_use_leaves_nothing(fresh: Checkout) -> None:
-    fresh.write("broken", "")
-    done = fresh.run()
-    assert (done.returncode, done.stdout) == (CANNOT_RUN, "")
-    assert "error: .venv could not be set up" in done.stderr
-    assert "help: " in done.stderr
-    assert fresh.leftovers() == []
-
-
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.full),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.full),
+    ],
 )
 def test_an_interrupted_first_use_leaves_nothing(fresh: Checkout, number: int, status: int) -> None:
     process = fresh.start()
@@ -299,6 +301,7 @@ def test_a_killed_first_use_is_made_good(fresh: Checkout) -> None:
     assert not (fresh.venv / "unfinished").exists()
 
 
+@pytest.mark.full
 def test_a_moved_checkout_is_set_up_anew(fresh: Checkout, ready: Checkout) -> None:
     shutil.copytree(ready.venv, fresh.venv, symlinks=True)
     (fresh.venv / "stale").touch()
@@ -306,6 +309,17 @@ def test_a_moved_checkout_is_set_up_anew(fresh: Checkout, ready: Checkout) -> No
     assert json.loads(done.stdout)["words"] == ["moved"]
     assert str(ready.root) not in (fresh.venv / "bin" / "open-token").read_text()
     assert not (fresh.venv / "stale").exists()
+
+
+def test_a_failed_first_use_leaves_nothing(fresh: Checkout, ready: Checkout) -> None:
+    """Nor does a .venv stay that was moved here: it leads to another checkout."""
+    shutil.copytree(ready.venv, fresh.venv, symlinks=True)
+    fresh.write("broken", "")
+    done = fresh.run()
+    assert (done.returncode, done.stdout) == (CANNOT_RUN, "")
+    assert "error: .venv could not be set up" in done.stderr
+    assert "help: " in done.stderr
+    assert fresh.leftovers() == []
 
 
 @pytest.fixture

@@ -47,7 +47,9 @@ def test_words_and_values_mean_the_same() -> None:
         (["", " ", "mode=json", "mode=json"], {"mode": "json"}, []),
     ],
 )
-def test_words_are_told_apart(words: list[str], options: dict[str, str], others: list[str]) -> None:
+def test_words_are_reported_apart(
+    words: list[str], options: dict[str, str], others: list[str]
+) -> None:
     assert split_option_words(words) == (options, others)
 
 

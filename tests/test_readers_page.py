@@ -13,6 +13,8 @@ definitions (`make accept`). The content of a file decides which reader it is fo
 reader omits is named and counted in every export; `native=full` preserves it: [nothing lost](../how-to/nothing-lost.md).
 `~/.config`, `~/.local/share`, `~/AppData/Roaming` and `~/AppData/Local` are also looked for where `XDG_CONFIG_HOME`,
 `XDG_DATA_HOME`, `APPDATA` and `LOCALAPPDATA` say.
+`Checked` names the versions of real files that a reader was run against, and behind "from descriptions only" what nobody
+here has seen; an experimental reader has seen none, and every export of it says so.
 Behind each quirk stand the golden cases (`tests/golden/<reader>/`) or tests (`tests/readers/`) that show it.
 
 """
@@ -21,7 +23,8 @@ TESTS = Path(__file__).resolve().parent
 
 def entry(name: str) -> str:
     reader = load_reader(name).definition
-    lines = [f"## {name}", "", f"{reader.title}.", ""]
+    mark = " **Experimental:** never checked on a real file." if reader.is_experimental else ""
+    lines = [f"## {name}", "", f"{reader.title}.{mark}", ""]
     told = {"Checked": reader.checked, "Included": reader.includes, "Omitted": reader.omits}
     lines += [f"- {what}: {words.rstrip('.')}." for what, words in told.items()]
     if reader.containers:
@@ -53,8 +56,8 @@ def test_the_page_is_what_the_readers_say(golden: Callable[[Path, str | bytes], 
 
 
 def test_every_quirk_is_shown_by_something_that_is_there() -> None:
-    folders = ("agents", "formats", "formats/shared", "readers")
-    paths = [path for folder in folders for path in (TESTS / folder).glob("test_*.py")]
+    folders = ("agents", "formats", "readers")
+    paths = [path for folder in folders for path in (TESTS / folder).rglob("test_*.py")]
     tests = "".join(path.read_text() for path in paths)
     for name in READERS:
         for what, shown in quirks(name):
@@ -64,3 +67,13 @@ def test_every_quirk_is_shown_by_something_that_is_there() -> None:
                 if f"def {by}(" not in tests and not (TESTS / "golden" / name / by).is_dir()
             ]
             assert not missing, f"{name}: {what}"
+
+
+def test_what_was_never_seen_is_said_in_one_way() -> None:
+    for name in READERS:
+        reader = load_reader(name).definition
+        seen, phrase, described = reader.checked.partition("from descriptions only: ")
+        assert reader.is_experimental == (not seen), f"{name}: is_experimental and checked differ"
+        assert not phrase or described, f"{name}: say what was described"
+        for word in ("documentation", "described", "not seen", "no real"):
+            assert word not in reader.checked, f"{name}: write `from descriptions only: ...`"

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "open_token"
 MODULES = sorted(SOURCE.rglob("*.py"))
-DISTRIBUTIONS = {"google-re2": "re2", "python-stdnum": "stdnum"}
+DISTRIBUTIONS = {"genai-prices": "genai_prices", "google-re2": "re2", "python-stdnum": "stdnum"}
 # Brought by the extras of the server; nothing else may need them.
 SERVER_ONLY = {
     "asyncpg", "cronsim", "engineio", "fastapi", "httpx2", "mcp", "pydantic", "pydantic_ai", "redis", "socketio",
@@ -23,7 +23,8 @@ SERVER_ONLY = {
 def test_only_declared_packages_are_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["server"]]
-    lines += project["optional-dependencies"]["sign"]
+    for extra in ("prices", "sign"):
+        lines += project["optional-dependencies"][extra]
     declared = [re.split(r"[ <>=!;\[]", line)[0].lower() for line in lines]
     known = (
         {DISTRIBUTIONS.get(name, name) for name in declared}

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from helpers.route_page import page_of, routes, titles_on
+from helpers.server.server_client import ServerClient, run_with_server
 from open_token.model.session_types import PatchEnvelope, TurnProjection, from_builtins
 from open_token.server.http.app import ROUTERS, build_app
-from route_page import page_of, routes, titles_on
-from whole_servers import Asking, served
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "server.md"
@@ -29,10 +29,10 @@ BLOCK = re.compile(r"^```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The routes as the page is to show them."""
 
-    async def openapi(ask: Asking) -> Any:
+    async def openapi(ask: ServerClient) -> Any:
         return build_app(ask.services).openapi()
 
-    return routes(served(tmp_path_factory.mktemp("data"), openapi))
+    return routes(run_with_server(tmp_path_factory.mktemp("data"), openapi))
 
 
 def is_whole() -> bool:

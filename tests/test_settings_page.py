@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-import settings_page
+from helpers import settings_page
 from open_token.cli import serve
 from open_token.cli.dispatch import build_parser
 from open_token.server.config import ServerConfig
@@ -61,7 +61,7 @@ def test_the_page_is_what_the_code_says(golden: Callable[[Path, str | bytes], No
     golden(PAGE, settings_page.page())
 
 
-def test_every_setting_is_told_in_words() -> None:
+def test_every_setting_is_reported_in_words() -> None:
     rows = [
         line.split(" | ") for line in settings_page.page().splitlines() if line.startswith("| `")
     ]

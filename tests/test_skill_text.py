@@ -131,7 +131,7 @@ def test_example_of_the_format_follows_its_own_rules() -> None:
     }
 
 
-def test_codex_is_told_not_to_start_it_alone() -> None:
+def test_codex_is_reported_not_to_start_it_alone() -> None:
     assert (
         "policy:\n  allow_implicit_invocation: false\n"
         in (SKILL / "agents/openai.yaml").read_text()

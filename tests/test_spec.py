@@ -15,6 +15,7 @@ import rfc8785
 import open_token
 from open_token.cli import main
 from open_token.errors import SizeLimitError
+from readers.provider_readers import tokens
 
 Json = dict[str, Any]
 
@@ -233,7 +234,7 @@ class TestWays:
         assert open_token.export(TOOLS)["open_token_version"] == "0.1"
 
     @pytest.mark.spec("unknown-keys-omitted", "started-at")
-    def test_what_cannot_be_told_is_left_out(self) -> None:
+    def test_what_cannot_be_reported_is_left_out(self) -> None:
         document = open_token.export(TOOLS, exported_at="omit", integrity="none")
         assert list(document) == ["open_token_version", "conversation", "participants", "events"]
         assert "title" not in document["conversation"]
@@ -310,7 +311,7 @@ class TestConversation:
         assert (facts["source_runtime"], facts["provider"]) == ("cli", "anthropic")
 
     @pytest.mark.spec("conversation-timezone")
-    def test_a_time_zone_is_told_where_the_runtime_tells_it(self) -> None:
+    def test_a_time_zone_is_reported_where_the_runtime_tells_it(self) -> None:
         rollout = [
             {
                 "type": "session_meta",
@@ -354,13 +355,13 @@ class TestConversation:
     )
     @pytest.mark.parametrize("mode", ["secrets", "pii", "strict"])
     @pytest.mark.parametrize("strategy", ["mask", "hash", "drop"])
-    def test_redaction_is_told(self, mode: str, strategy: str) -> None:
+    def test_redaction_is_reported(self, mode: str, strategy: str) -> None:
         told = conversation(TOOLS, redact=mode, strategy=strategy)["redaction"]
         assert (told["mode"], told["strategy"]) == (mode, strategy)
         assert all(isinstance(note, str) for note in told["notes"])
 
     @pytest.mark.spec("redaction-object")
-    def test_without_redaction_nothing_is_told(self) -> None:
+    def test_without_redaction_nothing_is_reported(self) -> None:
         assert "redaction" not in conversation(TOOLS, redact="none")
 
 
@@ -494,7 +495,7 @@ class TestEvents:
                 message={"usage": {"input_tokens": 5, "output_tokens": 2}},
             ),
         )
-        assert events(counted)[-1]["usage"] == {"input_tokens": 5, "output_tokens": 2}
+        assert events(counted)[-1]["usage"] == tokens(input_tokens=5, output_tokens=2)
 
     @pytest.mark.spec("event-links", "tool-result-content")
     def test_links_lead_to_what_they_name(self) -> None:
@@ -638,7 +639,7 @@ class TestTools:
         assert use["links"]["call_id"] == result["links"]["call_id"]
 
     @pytest.mark.spec("missing-result-annotation")
-    def test_why_a_result_never_came_is_told_where_it_is_known(self) -> None:
+    def test_why_a_result_never_came_is_reported_where_it_is_known(self) -> None:
         source = claude(
             typed("go"),
             said(

@@ -8,11 +8,9 @@ from typing import Any, get_args, get_origin
 import msgspec
 import pytest
 
-from open_token.cli.validate import CHECKS
-from open_token.model import session_types
-from rest import Rest
-from sockets import EVENTS
-from spec_rules import (
+from helpers.server.rest_server import RestServer
+from helpers.server.socket_server import EVENTS
+from helpers.spec_rules import (
     CORE_TYPES,
     EXPORT_FORMAT,
     find_marked_tests,
@@ -20,6 +18,8 @@ from spec_rules import (
     load_sections,
     render_page,
 )
+from open_token.cli.validate import CHECKS
+from open_token.model import session_types
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -91,7 +91,7 @@ def test_every_section_of_the_specification_has_its_rules() -> None:
 
 
 def test_every_route_is_covered(tmp_path: Path) -> None:
-    rest = Rest(tmp_path / "data")
+    rest = RestServer(tmp_path / "data")
     paths = rest.get("/openapi.json", key=None)["paths"]
     rest.close()
     served = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}

@@ -142,7 +142,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def main(name: str, module: str, words: list[str]) -> int:
-    """`tests/fuzz_NAME.py SECONDS [--blind] [FOLDER ...]`: folders hold more seeds. Exit 1 when
+    """`tests/longrun/fuzz_NAME.py SECONDS [--blind] [FOLDER ...]`: folders hold more seeds. Exit 1 when
     something was found."""
     is_blind = "--blind" in words
     words = [word for word in words if word != "--blind"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fuzzing.campaign import Violated
 from fuzzing.mutate import CANARY
+from helpers.restore_check import WHOLE, check_restore
 from open_token.context import Context
 from open_token.errors import MultipleConversationsError, OpenTokenError
 from open_token.library.follow import Follower
@@ -19,7 +20,6 @@ from open_token.pipeline import export
 from open_token.registry import detect_format, require_one_conversation, select_conversation
 from open_token.sources.source import Source
 from open_token.validation.validate import validate_bytes
-from there_and_back import WHOLE, there_and_back
 
 MOST_CONVERSATIONS = 12
 _REFUSED = ("restore.",)
@@ -54,7 +54,7 @@ def check_whole(source: Source, reader: str | None, key: bytes, folder: Path) ->
     if reader == "open_token":
         return  # an export is its own source
     try:
-        _, wrong = there_and_back(source, reader, context, folder)
+        _, wrong = check_restore(source, reader, context, folder)
     except OpenTokenError as problem:
         if problem.code.startswith(_REFUSED):
             raise Violated(
