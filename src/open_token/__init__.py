@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from open_token.api import conversations, diff, export, export_file, read, sign, verify
+    from open_token.api import conversations, diff, export, export_file, read, search, sign, verify
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
     from open_token.library.restore import restore_files
     from open_token.model.document import Event, Export
@@ -31,6 +31,7 @@ __all__ = [
     "export_file",
     "read",
     "restore_files",
+    "search",
     "sign",
     "validate",
     "verify",

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from open_token.comparison.steps import Transcript
     from open_token.integrity.signatures.trust import Signer, Trust
     from open_token.integrity.verify import Verdict
+    from open_token.library.discovery import Session
+    from open_token.library.index import FoundSession
 
 # Both conversations of a diff are held in memory.
 MAX_DIFF_BYTES = 256 << 20
@@ -133,7 +135,9 @@ def _open_source(source: str | Path | bytes) -> Source:
     if isinstance(source, bytes):
         return Source("<bytes>", data=source)
     path = Path(source)
-    return Source.of_folder(path) if path.is_dir() else Source.of(path)
+    if path.is_dir():
+        return Source.of_folder(path)
+    return Source.of(path)
 
 
 def _open_conversation(
@@ -203,7 +207,9 @@ def read_steps(
 def _name_source(given: str | Path | bytes | Export) -> str:
     if isinstance(given, str | Path):
         return str(given)
-    return "<bytes>" if isinstance(given, bytes) else "<document>"
+    if isinstance(given, bytes):
+        return "<bytes>"
+    return "<document>"
 
 
 def sign(document: Export, key: str | Path | None = None, *, scheme: str = "sshsig") -> Export:
@@ -307,6 +313,87 @@ def build_context(options: ExportOptions, settings: Settings, env: Mapping[str, 
         screen=settings.screen,
         engine=_read_engine(env),
     )
+
+
+def search(
+    text: str,
+    *,
+    agent: str = "",
+    folder: str | Path = "",
+    project: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    role: str = "",
+    tool: str = "",
+    path: str = "",
+    pattern: str = "",
+    limit: int = 20,
+    hits: int = 3,
+    update: bool = True,
+) -> "list[FoundSession]":
+    """Search all sessions on this machine, newest first; the index is updated before.
+
+    `text` has words, "phrases", prefixes* and -exclusions. `role` is person, agent, command, output,
+    thinking or system; `pattern` is a regular expression (RE2) that the text must match. At most
+    `limit` sessions are returned, each with its first `hits` events that match. The texts are
+    redacted.
+    """
+    from open_token.library.index import Filters, SearchIndex
+
+    env = os.environ
+    settings = load_settings(env, Path.cwd())
+    filters = Filters(
+        agent=agent.replace("-", "_"),
+        folder=str(folder),
+        project=project,
+        since=since.timestamp() if since else None,
+        until=until.timestamp() if until else None,
+        role=role,
+        tool=tool,
+        path=path,
+        pattern=pattern,
+    )
+    with SearchIndex(settings.folders.cache) as index:
+        if update:
+            sources = find_indexed_sessions(settings, env, Path.home(), Path.cwd())
+            index.update(sources, build_index_context(settings, env))
+        return index.search(text, filters, max_sessions=limit, max_hits=hits).sessions
+
+
+def find_indexed_sessions(
+    settings: Settings, env: Mapping[str, str], home: Path, cwd: Path | None
+) -> "list[Session]":
+    """Return the sessions that the search index covers: those found on this machine, and those in
+    the user's archive whose source is gone."""
+    from open_token.library.discovery import Discovery
+    from open_token.library.index.update import iter_archived_sessions
+
+    discovery = Discovery.of(env, home, cwd)
+    sessions = discovery.sessions()
+    discovery.remember()
+    archive = settings.folders.data / "archive"
+    if archive.is_dir():
+        sessions += iter_archived_sessions(archive)
+    return sessions
+
+
+def build_index_context(settings: Settings, env: Mapping[str, str]) -> Context:
+    """Return the context in which sessions are indexed: redacted as the user does by default, but
+    never less than at level `secrets`, with hidden reasoning where the policy allows it."""
+    levels = ("secrets", "pii", "strict")
+    wanted = (str(settings.defaults.get("redact", "")), settings.policy.min_redact)
+    level = max((name for name in wanted if name in levels), key=levels.index, default="secrets")
+    internal = "summary" if settings.policy.forbid_internal_full else "full"
+    options = ExportOptions.of(
+        {
+            "mode": "ndjson",
+            "redact": level,
+            "include": "include-internal",
+            "internal": internal,
+            "integrity": "none",
+        }
+    )
+    return build_context(options, settings, env)
 
 
 def _read_engine(env: Mapping[str, str]) -> str:

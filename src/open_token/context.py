@@ -93,6 +93,9 @@ class Context:
     """Signs a statement; None: the export is not signed."""
     engine: str = "auto"
     """One of ENGINES."""
+    checkpoint: Callable[[], None] | None = None
+    """Called between small steps of a long search; what it raises ends the export. A server passes
+    one that raises when the client has gone or the time is up."""
 
     def exported_at(self, previous: str | None = None, *, is_export: bool = False) -> str | None:
         """Return the time that the export states.

@@ -84,6 +84,14 @@ OPTIONS: tuple[Option, ...] = (
         "KIND",
     ),
     Option(
+        "images",
+        ("keep", "drop"),
+        "Whether to keep images and other binary data, which cannot be searched",
+        "keep; drop with redact=pii and strict",
+        "Redaction",
+        "WHAT",
+    ),
+    Option(
         "integrity",
         ("hash", "none", "tree", "source"),
         "Integrity data to include",
@@ -140,6 +148,8 @@ class ExportOptions(msgspec.Struct, frozen=True):
     max_bytes: int | None = None
     drop: str = "never"
     strategy: str = "mask"
+    images: str = ""
+    """keep or drop; empty: drop from redact=pii on."""
     integrity: str = "hash"
     exported_at: str = ""
     """now, omit, keep or an RFC 3339 time; empty: keep if the source is an export, else now."""

@@ -11,9 +11,12 @@ import msgspec
 from open_token.builder.draft import MISSING_RESULT, Draft
 from open_token.context import Context
 from open_token.errors import InputError
+from open_token.formats.shared.notes import note_file_faults
 from open_token.integrity.event_hashes import EventHasher, build_hasher, commit_to_source
 from open_token.jsontools.timestamps import to_utc
-from open_token.model.document import Event, Integrity, Note, Record
+from open_token.model.document import Event, Integrity, Record
+from open_token.model.omissions import Note
+from open_token.model.titles import MAX_PROMPTS, choose_title, iter_prompts
 from open_token.native.compression import (
     ExpansionLimit,
     PostCheck,
@@ -76,13 +79,14 @@ def export(
     observer: Observer | None = None,
     to: str | None = None,
 ) -> Receipt:
-    """Write a source as an Open-Token export, or in the format that `to` names."""
+    """Write a source as an Open-Token export, or in the format that `to` names.
+
+    Without `reader` the format is detected. Raises InputError for a source that cannot be read,
+    holds no conversation, or more than one.
+    """
+    max_bytes = context.options.max_bytes
+    context = _adapt_context(context, source, to)
     options = context.options
-    max_bytes = options.max_bytes
-    if context.screen.allowed:
-        context = replace(context, source=str(source.path or source.name))
-    if to == SIZED_PAGE_FORMAT:
-        context = replace(context, options=options.changed(max_bytes=None))
     reader = reader or detect_format(source)
     require_one_conversation(source, reader)
     writer = create_writer(options.mode, options.pretty)
@@ -92,27 +96,55 @@ def export(
     record, post_check = redact_with_check(record, context)
     if options.native == "full" or reader in _EXPANDING_READERS:
         record = compress_native(record, post_check)
+    record, hasher = _fit(record, original, writer, context)
+    record = _observe(record, observer)
 
+    if to is None:
+        return _write(record, out, writer, hasher, reader, post_check, context)
+    # Other formats show what the export would hold, so it is checked and hashed, but not stored.
+    receipt = _write(record, _open_discard(to), writer, hasher, reader, post_check, context)
+    return _convert(record, receipt, out, to, max_bytes)
+
+
+def _adapt_context(context: Context, source: Source, to: str | None) -> Context:
+    if context.screen.allowed:
+        # Allow-list entries may name the path of a source.
+        context = replace(context, source=str(source.path or source.name))
+    if to == SIZED_PAGE_FORMAT:
+        # This writer applies `max_bytes` itself, to the page and not to the events.
+        context = replace(context, options=context.options.changed(max_bytes=None))
+    return context
+
+
+def _fit(
+    record: Record, original: Record, writer: Writer, context: Context
+) -> tuple[Record, EventHasher]:
+    """Return the record cut to `max_bytes`, and the hasher of its events.
+
+    An export that no pass has changed keeps its hashes and commitments.
+    """
     unchanged = fit_unchanged_export(record, writer, context)
     if unchanged is not None:
-        record = unchanged
-        hasher = build_hasher(record, context, keep_disclosure=True)
-    else:
-        commitments = commit_to_source(compress_native(original), context)
-        record = fit_to_size(record, writer, context, commitments)
-        hasher = build_hasher(record, context, commitments)
+        return unchanged, build_hasher(unchanged, context, keep_disclosure=True)
+    commitments = commit_to_source(compress_native(original), context)
+    record = fit_to_size(record, writer, context, commitments)
+    return record, build_hasher(record, context, commitments)
 
-    record = _observe(record, observer)
-    if to is None:
-        return _write(record, out, writer, hasher, reader, post_check)
-    # Other formats show what the export would hold, so it is checked and hashed, but not stored.
-    discard = BoundedBuffer(
-        MAX_BUFFERED if to in EXCHANGE_FORMATS else None, _too_long(to), keep=False
-    )
-    receipt = _write(record, discard, writer, hasher, reader, post_check)
+
+def _open_discard(to: str) -> "BoundedBuffer":
+    """Return an output that stores nothing, and refuses what is too long for the format."""
+    most = MAX_BUFFERED if to in EXCHANGE_FORMATS else None
+    return BoundedBuffer(most, _too_long(to), keep=False)
+
+
+def _convert(
+    record: Record, receipt: Receipt, out: BinaryIO, to: str, max_bytes: int | None
+) -> Receipt:
+    """Write a finished record in another format; its losses are added to the notes."""
     if to in EXCHANGE_FORMATS:
         written, losses = load_exchange_writer(to).write(record, receipt.integrity, out)
-        return msgspec.structs.replace(receipt, bytes=written, notes=[*receipt.notes, *losses])
+        notes = [*receipt.notes, *losses]
+        return msgspec.structs.replace(receipt, bytes=written, notes=notes)
     written = load_page_writer(to).write(record, receipt.integrity, out, max_bytes)
     return msgspec.structs.replace(receipt, bytes=written)
 
@@ -124,22 +156,12 @@ def read_record(source: Source, context: Context, reader: str, *, expand: bool =
     """
     options = context.options
     draft = Draft(branches=options.branches, subagents=options.subagents)
+    draft.checkpoint = context.checkpoint
     module = load_reader(reader)
     module.read(source, draft)
-    _note_repairs(source, draft)
-    exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
-    day = (to_utc(exported_at) or "")[:10].replace("-", "")
-    record = draft.finish(lambda: _compute_fingerprint(source), day)
-    record.exported_at = exported_at
-    # An empty conversation among several still holds a part of its file, which must be restorable.
-    is_part = options.native == "full" and source.conversation is not None
-    if not draft.count and not draft.is_export and not is_part:
-        raise InputError(
-            "there is no conversation in this input",
-            where=source.name,
-            help="0 events were read; is it the right file, and the right --from?",
-            code="input.no-events",
-        )
+    note_file_faults(source, "", draft)
+    record = _finish_draft(draft, source, context)
+    _require_events(draft, source, context)
     if expand and reader in _EXPANDING_READERS:
         record = expand_native(record, ExpansionLimit.for_size(source.size))
     # An export is its own source.
@@ -148,19 +170,27 @@ def read_record(source: Source, context: Context, reader: str, *, expand: bool =
     return record
 
 
-def _note_repairs(source: Source, draft: Draft) -> None:
-    if source.half_line is not None:
-        draft.note_omission(
-            "half-line",
-            f"line {source.half_line}",
-            "the last line was not complete and is left out",
-        )
-    for number in source.repaired:
-        draft.note_omission(
-            "lone-surrogate",
-            f"line {number}",
-            "text that is not valid Unicode was replaced by U+FFFD",
-        )
+def _finish_draft(draft: Draft, source: Source, context: Context) -> Record:
+    exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
+    day = (to_utc(exported_at) or "")[:10].replace("-", "")
+    record = draft.finish(lambda: _compute_fingerprint(source), day)
+    record.exported_at = exported_at
+    return record
+
+
+def _require_events(draft: Draft, source: Source, context: Context) -> None:
+    """Raise InputError for a source without a single event."""
+    if draft.count or draft.is_export:
+        return
+    if context.options.native == "full" and source.conversation is not None:
+        # An empty conversation among several holds a part of its file, which must be restorable.
+        return
+    raise InputError(
+        "there is no conversation in this input",
+        where=source.name,
+        help="0 events were read; is it the right file, and the right --from?",
+        code="input.no-events",
+    )
 
 
 def _compute_fingerprint(source: Source) -> str:
@@ -172,6 +202,7 @@ def _compute_fingerprint(source: Source) -> str:
 
 def _embed_source(record: Record, source: Source, context: Context, module: Reader) -> Record:
     from open_token.native.embed import embed_source
+    from open_token.native.encoding import Withheld
 
     options = context.options
     shows_reasoning = (
@@ -179,7 +210,8 @@ def _embed_source(record: Record, source: Source, context: Context, module: Read
         and options.internal == "full"
         and not context.policy.forbid_internal_full
     )
-    return embed_source(record, source, module, conceal=not shows_reasoning)
+    withheld = Withheld(reasoning=not shows_reasoning, compressed=options.redact != "none")
+    return embed_source(record, source, module, withheld=withheld)
 
 
 class BoundedBuffer(io.BytesIO):
@@ -197,7 +229,9 @@ class BoundedBuffer(io.BytesIO):
             self._left -= len(data)
             if self._left < 0:
                 raise self._too_long
-        return super().write(data) if self._keep else len(data)
+        if self._keep:
+            return super().write(data)
+        return len(data)
 
 
 def _too_long(to: str) -> InputError:
@@ -233,11 +267,16 @@ def _write(
     hasher: EventHasher,
     reader: str,
     post_check: PostCheck | None,
+    context: Context,
 ) -> Receipt:
+    """Write the record in one walk that also hashes, checks and counts its events."""
     total = out.write(writer.head(record))
     calls = 0
     missing = 0
+    prompts: list[str] = []
     for events, lines in hasher.runs(record.events, writer.event):
+        if context.checkpoint is not None:
+            context.checkpoint()
         if post_check is not None:
             post_check(events, lines)
         total += out.write(lines)
@@ -246,12 +285,14 @@ def _write(
         calls += kinds.count("tool_use")
         results = [event["content"] for event in events if event["type"] == "tool_result"]
         missing += sum(content.get("data") == MISSING_RESULT for content in results)
+        if len(prompts) < MAX_PROMPTS:
+            prompts += iter_prompts(events)
     integrity = hasher.integrity()
     total += out.write(writer.tail(record, integrity, hasher.count))
     return Receipt(
         reader=reader,
         conversation_id=record.conversation["id"],
-        title=record.conversation.get("title"),
+        title=choose_title(record.conversation.get("title"), prompts, "") or None,
         events=hasher.count,
         calls=calls,
         missing_results=missing,

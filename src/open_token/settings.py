@@ -109,7 +109,9 @@ def _read_path(user: _File, name: str) -> Path | None:
         raise UsageError(
             f"{name} must be a file name", where=str(user.path), help=f'write {name} = "~/FILE"'
         )
-    return user.path.parent / os.path.expanduser(value) if value else None
+    if value:
+        return user.path.parent / os.path.expanduser(value)
+    return None
 
 
 def _read_trusted_file(path: Path) -> _File:
@@ -287,6 +289,8 @@ def _keep_stricter(project: dict[str, Any], user_redact: str) -> dict[str, Any]:
         del project["redact"]
     if project.get("internal") == "full":
         del project["internal"]
+    if project.get("images") == "keep":
+        del project["images"]
     return project
 
 
