@@ -3,7 +3,9 @@ PYTHON := .venv/bin/python
 SECONDS ?= 600
 ROUNDS ?= 1000
 
-.PHONY: help test test-full check accept bench fuzz crash disconnects nodes soak agents clean ready
+FORMAT ?= claude_code
+
+.PHONY: help test test-full check accept bench compare fuzz crash disconnects nodes soak agents clean ready
 
 help:
 	@echo 'make test       lint, types and tests'
@@ -11,6 +13,7 @@ help:
 	@echo 'make check      lint and types only'
 	@echo 'make accept     rewrite golden files and console blocks; read the change before you commit it'
 	@echo 'make bench      the figures of the README, ours beside those of the peers'
+	@echo 'make compare    sessions in PATHS=... folded independently of the reader, beside its export; FORMAT=claude_code'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
 	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost; STORE=postgres for that one'
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
@@ -43,28 +46,31 @@ bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh
 	@for file in $$(grep -l '^if __name__' bench/*.py); do echo "== $$file"; $(PYTHON) "$$file" || exit 1; done
 
+compare: ready
+	PYTHONPATH=src:scripts $(PYTHON) -m compare_readers $(FORMAT) $(PATHS) --show 3
+
 fuzz:
 	@scripts/setup dev fuzz
-	@for file in $(wildcard tests/fuzz_*.py); do echo "== $$file"; $(PYTHON) "$$file" $(SECONDS) || exit 1; done
+	@for file in $(wildcard tests/longrun/fuzz_*.py); do echo "== $$file"; PYTHONPATH=tests $(PYTHON) "$$file" $(SECONDS) || exit 1; done
 
 crash: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/crash_store.py $(ROUNDS) $(or $(SEED),-) $(STORE)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/crash_store.py $(ROUNDS) $(or $(SEED),-) $(STORE)
 
 disconnects: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/disconnects.py $(ROUNDS) $(SEED)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/disconnects.py $(ROUNDS) $(SEED)
 
 nodes: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/node_faults.py $(if $(filter file,$(origin ROUNDS)),48,$(ROUNDS)) $(or $(SEED),-) $(LEASE)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/node_faults.py $(if $(filter file,$(origin ROUNDS)),48,$(ROUNDS)) $(or $(SEED),-) $(LEASE)
 
 soak: ready
-	PYTHONPATH=src:tests $(PYTHON) tests/soak.py $(if $(filter file,$(origin SECONDS)),1200,$(SECONDS)) $(STORE)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/soak.py $(if $(filter file,$(origin SECONDS)),1200,$(SECONDS)) $(STORE)
 
 agents: ready
-	$(PYTHON) tests/real_agents.py $(WORDS)
-	PYTHONPATH=src:tests $(PYTHON) tests/real_replays.py $(WORDS)
-	PYTHONPATH=src:tests $(PYTHON) tests/real_hooks.py $(WORDS)
-	PYTHONPATH=src:tests $(PYTHON) tests/real_sessions.py $(WORDS)
+	PYTHONPATH=tests $(PYTHON) tests/longrun/real_agents.py $(WORDS)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_replays.py $(WORDS)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_hooks.py $(WORDS)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_sessions.py $(WORDS)
 
 clean:
-	rm -rf .venv .venv.full .venv.schemathesis .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.full .venv.schemathesis .venv.datasets .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

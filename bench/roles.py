@@ -26,9 +26,9 @@ import socketio
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from services import postgres, program, redis_url
-from services import redis as redis_server
-from stores import new_postgres
+from helpers.server.local_services import postgres, program, redis_url
+from helpers.server.local_services import redis as redis_server
+from helpers.server.stores import new_postgres
 
 WORDS = 2000
 DELAY = "0.01"

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from roles import DELAY, WORDS, cpu_of
 
-from services import free_port
+from helpers.server.local_services import free_port
 
 PYTHON = Path(__file__).resolve().parent / "out" / "peers" / "langgraph-cli" / "bin" / "python"
 GRAPH = f"""

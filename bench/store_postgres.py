@@ -20,13 +20,13 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from helpers.server.local_services import postgres, program, redis
 from open_token.server.bus.interface import LogAppended
 from open_token.server.bus.postgres import PostgresLink
 from open_token.server.bus.redis import RedisLink
 from open_token.server.bus.remote import RemoteBus
 from open_token.server.store.postgres.store import PostgresStore
 from open_token.server.store.rows import NewEntry, SessionRow, SessionWrite, TurnRow, User
-from services import postgres, program, redis
 
 AT = "2026-01-31T08:00:00.000Z"
 USER = "user_bench"

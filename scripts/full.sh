@@ -17,22 +17,26 @@ if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-s
     fi
 fi
 
-# Each brings packages of its own versions along, so it lives apart: a folder, its package, its command.
+# Each brings packages of its own versions along, so it lives apart: a folder, its command, its packages.
 apart() {
-    package=$(grep "^$2==" constraints.txt)
-    [ -x "$1/bin/$3" ] && [ "$(cat "$1/installed" 2>/dev/null)" = "$package" ] && return
-    echo "installing $package into $1" >&2
-    rm -rf "$1"
-    if .venv/bin/python -m venv "$1" && "$1/bin/python" -I -m pip install -qq --no-input "$package" >&2; then
-        echo "$package" >"$1/installed"
+    folder=$1
+    command=$2
+    shift 2
+    packages=$(for name in "$@"; do grep "^$name==" constraints.txt; done)
+    [ -x "$folder/bin/$command" ] && [ "$(cat "$folder/installed" 2>/dev/null)" = "$packages" ] && return
+    echo "installing" $packages "into $folder" >&2
+    rm -rf "$folder"
+    if .venv/bin/python -m venv "$folder" && "$folder/bin/python" -I -m pip install -qq --no-input $packages >&2; then
+        echo "$packages" >"$folder/installed"
     else
-        rm -rf "$1"
+        rm -rf "$folder"
         exit 75
     fi
 }
 
-apart .venv.full cisco-ai-skill-scanner skill-scanner
+apart .venv.full skill-scanner cisco-ai-skill-scanner
 apart .venv.schemathesis schemathesis schemathesis
+apart .venv.datasets datasets-cli datasets duckdb
 
 # Harbor's own check of trajectories needs none of its packages but pydantic, and no newer Python, whatever it says.
 package=$(grep '^harbor==' constraints.txt)

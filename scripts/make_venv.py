@@ -19,7 +19,7 @@ PYTHON = VENV / "bin" / "python"
 INSTALLED = VENV / "installed"
 UNFINISHED = VENV / "unfinished"
 SOURCES = ("pyproject.toml", "constraints.txt")
-ALWAYS = {"http", "pii", "zstd"}
+ALWAYS = {"http", "pii", "prices", "zstd"}
 CANNOT_RUN = 126
 
 
