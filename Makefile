@@ -23,7 +23,7 @@ help:
 	@echo 'make clean      remove everything that was made here'
 
 ready:
-	@scripts/setup dev server postgres redis
+	@scripts/setup dev server
 
 check: ready
 	$(PYTHON) -m ruff check .

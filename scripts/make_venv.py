@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,19 +20,18 @@ PYTHON = VENV / "bin" / "python"
 INSTALLED = VENV / "installed"
 UNFINISHED = VENV / "unfinished"
 SOURCES = ("pyproject.toml", "constraints.txt")
-ALWAYS = {"http", "pii", "prices", "zstd"}
 CANNOT_RUN = 126
 
 
 def main(words: list[str]) -> int:
     """`[EXTRA ...]` makes .venv ready; `[EXTRA ...] -- ARGUMENTS` then becomes open-token with
-    these arguments."""
+    these arguments. An extra is one of the package or a dependency group of this checkout."""
     cut = words.index("--") if "--" in words else len(words)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
         with _lock() as lock:
-            _make_ready(ALWAYS | set(words[:cut]), lock)
+            _make_ready(set(words[:cut]), lock)
     except subprocess.CalledProcessError:
         return _fail(
             ".venv could not be set up",
@@ -105,14 +105,28 @@ def _install(fresh: bool, extras: set[str], lock: int) -> None:
         _run([sys.executable, "-I", "-m", "venv", VENV], lock)
     elif not any(VENV.glob("lib/python*/site-packages/pip")):
         _run([PYTHON, "-I", "-m", "ensurepip"], lock)
-    project = f".[{','.join(sorted(extras))}]" if extras else "."
+    requirements = _list_requirements(extras)
     options = ["-qq", "--no-input", "--disable-pip-version-check", "-c", "constraints.txt"]
     try:
-        _run([PYTHON, "-I", "-m", "pip", "install", *options, "-e", project], lock)
+        _run([PYTHON, "-I", "-m", "pip", "install", *options, "-e", *requirements], lock)
     except subprocess.CalledProcessError:
         # pip has put back what it took away, so an older environment stays as good as it was.
         UNFINISHED.unlink()
         raise
+
+
+def _list_requirements(names: set[str]) -> list[str]:
+    """The project with its extras, then the packages of the groups.
+
+    The groups are read here because the pip of an older Python does not know them.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = project.get("dependency-groups", {})
+    extras = sorted(names - groups.keys())
+    requirements = [f".[{','.join(extras)}]" if extras else "."]
+    for name in sorted(names & groups.keys()):
+        requirements += groups[name]
+    return requirements
 
 
 def _record(wanted: dict[str, bytes], extras: set[str]) -> None:

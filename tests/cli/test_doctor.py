@@ -198,4 +198,4 @@ def test_missing_packages_say_what_is_missing(
     code, out = told(capsys)
     assert code == 0
     assert out.count("missing: ") == 5
-    assert "install open-token[prices]" in out
+    assert "install the package genai-prices" in out

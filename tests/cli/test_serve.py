@@ -154,7 +154,7 @@ def test_without_its_packages_it_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(serve, "find_missing_packages", lambda: ["fastapi"])
     assert main(["serve", "--data", str(tmp_path)]) == 3
-    assert "open-token[server]" in capsys.readouterr().err
+    assert "open-token-cli[server]" in capsys.readouterr().err
 
 
 def test_wrong_settings_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def test_without_the_package_the_error_says_what_to_install(
     with pytest.raises(InputError) as caught:
         reader.load_document(Source.of(make(tmp_path / "threads.db")), "main")
     assert caught.value.code == "input.zstd"
-    assert "open-token[zstd]" in str(caught.value.help)
+    assert "backports.zstd" in str(caught.value.help)
 
 
 def test_a_secret_in_a_compressed_thread_is_not_in_native_data(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from open_token.redaction.redactor import redact
 from open_token.redaction.ruleset import load_rules
 
 needs_lists = pytest.mark.skipif(
-    name_lists.find_names_folder() is None, reason="open-token[pii] is not installed"
+    name_lists.find_names_folder() is None, reason="the package mimesis is not installed"
 )
 PERSON = tuple(rule for rule in load_rules("pii") if rule.type == "person")
 FAST, SLOW = (Detector(PERSON, engine=engine) for engine in ("hyperscan", "keywords"))
@@ -225,7 +225,7 @@ def test_names_are_left_at_lower_levels() -> None:
 
 @pytest.mark.usefixtures("without_lists")
 def test_an_account_says_when_the_lists_are_missing() -> None:
-    remark = "people's names were looked for by context alone: open-token[pii] is not installed"
+    remark = "people's names were looked for by context alone: the package mimesis is not installed"
     assert masked("nothing here")[1]["notes"] == [remark]
     assert masked("my name is Torvild")[1]["notes"] == [
         "masked 1 person (1 distinct value)",

@@ -97,4 +97,4 @@ def test_zstd_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError) as caught:
         _ = Source("talk.jsonl.zst", data=zstd.compress(b"{}\n")).shape
     assert caught.value.code == "input.zstd"
-    assert "open-token[zstd]" in str(caught.value)
+    assert "backports.zstd" in str(caught.value)

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if missing:
         raise OpenTokenError(
             f"packages of the server are not installed: {', '.join(missing)}",
-            help="pip install 'open-token[server]', or in a checkout: scripts/setup server",
+            help="pip install 'open-token-cli[server]', or in a checkout: scripts/setup server",
             code="server.packages",
         )
     with _log_to_stderr(config.log), interrupt_on_signals():

@@ -141,25 +141,25 @@ def _check_packages() -> list[Package]:
             "zstd",
             load_zstd() is not None,
             "sessions compressed with Zstandard cannot be read (Zed, Codex, Inspect AI)",
-            "install open-token[zstd], or use Python 3.14",
+            "install the package backports.zstd, or use Python 3.14",
         ),
         Package(
             "prices",
             find_spec("genai_prices") is not None,
             "`open-token stats` estimates no cost",
-            "install open-token[prices]",
+            "install the package genai-prices",
         ),
         Package(
             "pii",
             find_spec("mimesis") is not None,
             "redact=pii and strict do not mask names by lists of names",
-            "install open-token[pii]",
+            "install the package mimesis",
         ),
         Package(
             "server",
             find_spec("fastapi") is not None and find_spec("uvicorn") is not None,
             "`open-token serve` does not start",
-            "install open-token[server]",
+            "install open-token-cli[server]",
         ),
     ]
 

@@ -121,6 +121,6 @@ def _open_postgres(url: str, heads: Heads) -> Bus:
 def _build_driver_error(problem: ModuleNotFoundError, extra: str) -> StoreError:
     return StoreError(
         f"the package {problem.name} is not installed",
-        help=f"pip install 'open-token[{extra}]', or in a checkout: scripts/setup server {extra}",
+        help="pip install 'open-token-cli[server]', or in a checkout: scripts/setup server",
         code="store.driver",
     )

@@ -116,7 +116,7 @@ class Origin:
             raise InputError(
                 "this file is compressed with zstd, and the package that reads it is not installed",
                 where=self.name,
-                help="pip install 'open-token[zstd]', or unpack it with zstd -d and export that",
+                help="pip install backports.zstd, or unpack it with zstd -d and export that",
                 code="input.zstd",
             ) from None
         except TooLargeError:

@@ -127,7 +127,7 @@ def test_without_the_package_the_message_says_what_to_install(
     monkeypatch.setitem(sys.modules, "yaml", None)
     problem = problem_of("a: 1")
     assert problem.code == "input.extra"
-    assert "open-token[http]" in str(problem.help)
+    assert "pip install PyYAML" in str(problem.help)
 
 
 def test_without_the_library_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -342,7 +342,7 @@ def load_document(source: Source, thread_id: str) -> JsonObject:
             raise InputError(
                 "this thread is compressed with Zstandard",
                 where=f"{source.name}, thread {thread_id}",
-                help="install open-token[zstd], or use Python 3.14",
+                help="install the package backports.zstd, or use Python 3.14",
                 code="input.zstd",
             ) from None
         except (TypeError, ValueError, RecursionError, TooLargeError):

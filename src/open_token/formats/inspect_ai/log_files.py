@@ -218,7 +218,7 @@ def _open_member(source: Source, name: str) -> Source | None:
                 "this log is compressed with zstd, and the package that reads it is not installed",
                 where=source.name,
                 help=(
-                    "pip install 'open-token[zstd]', or convert it to JSON first: "
+                    "pip install backports.zstd, or convert it to JSON first: "
                     "inspect log dump FILE > COPY.json"
                 ),
                 code="input.zstd",

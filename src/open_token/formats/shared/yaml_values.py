@@ -45,7 +45,7 @@ def _import_yaml(name: str) -> Any:
         raise InputError(
             "to read YAML the package PyYAML is needed",
             where=name,
-            help="install it with: pip install 'open-token[http]'",
+            help="install it with: pip install PyYAML",
             code="input.extra",
         ) from None
 

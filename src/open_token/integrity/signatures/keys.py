@@ -139,7 +139,7 @@ def load_private_key(path: str) -> Any:
     except ImportError:
         raise SigningError(
             "dsse-ed25519 requires the cryptography package",
-            help="install `open-token[sign]`, or use the scheme sshsig, which needs only ssh-keygen",
+            help="install `open-token-cli[sign]`, or use the scheme sshsig, which needs only ssh-keygen",
             code="sign.package",
         ) from None
     raw = read_existing(Path(path)) or b""

@@ -18,8 +18,8 @@ MAX_SIGNATURES = 16
 _SCHEMES: dict[str, Any] = {sshsig.SCHEME: sshsig, dsse.SCHEME: dsse}
 _FIELDS = {"scheme", "keyid", "key", "sig"}
 _MISSING_TOOL = {
-    sshsig.SCHEME: "install OpenSSH to check it with ssh-keygen (`open-token[sign]` suffices for Ed25519 keys)",
-    dsse.SCHEME: "install `open-token[sign]` to check it",
+    sshsig.SCHEME: "install OpenSSH to check it with ssh-keygen (`open-token-cli[sign]` suffices for Ed25519 keys)",
+    dsse.SCHEME: "install `open-token-cli[sign]` to check it",
 }
 
 

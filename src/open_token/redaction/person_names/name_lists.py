@@ -25,7 +25,7 @@ from open_token.storage.files import read_optional, remove_file
 
 _PACKAGE = "mimesis"
 _MISSING_REMARK = (
-    "people's names were looked for by context alone: open-token[pii] is not installed"
+    "people's names were looked for by context alone: the package mimesis is not installed"
 )
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
 # The first is counted by scripts/make_words.py, the second is written by hand.

@@ -56,7 +56,7 @@ def load_migration() -> ModuleType:
 def _build_driver_error(problem: ModuleNotFoundError) -> StoreError:
     return StoreError(
         f"the package {problem.name} is not installed",
-        help="pip install 'open-token[postgres]', or in a checkout: scripts/setup server postgres",
+        help="pip install 'open-token-cli[server]', or in a checkout: scripts/setup server",
         code="store.driver",
     )
 
