@@ -24,6 +24,10 @@ class OpenTokenError(Exception):
         if code is not None:
             self.code = code
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # With all fields, so that an error can come from another process.
+        return _rebuild_error, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         parts = [f"error: {self.what}"]
         if self.where:
@@ -31,6 +35,14 @@ class OpenTokenError(Exception):
         if self.help:
             parts.append(f"help: {self.help}")
         return "\n".join(parts)
+
+
+def _rebuild_error(
+    kind: type[OpenTokenError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> OpenTokenError:
+    problem = kind.__new__(kind, *args)
+    problem.__dict__.update(fields)
+    return problem
 
 
 class UsageError(OpenTokenError):

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from open_token.context import Context
 from open_token.errors import InputError, OutputError
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.library import archive as module
-from open_token.library.archive import Archive, Change, index
+from open_token.library import jobs
+from open_token.library.archive import Archive, Change, exporter, index
 from open_token.library.archive.names import choose_day, choose_file_name, slugify
 from open_token.library.discovery import Discovery
 from open_token.model.document import Found
@@ -149,7 +151,7 @@ class TestPass:
         before = (world.folder / "index.ndjson").stat()
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a source was opened"))
         monkeypatch.setattr(
-            module, "open_session", lambda session: pytest.fail("a source was opened")
+            exporter, "open_session", lambda session: pytest.fail("a source was opened")
         )
         archive = world.archive()
         assert world.done(archive) == []
@@ -163,7 +165,7 @@ class TestPass:
         world.run()
         os.utime(path, (5, 5))
         with monkeypatch.context() as patch:
-            patch.setattr(module, "export", lambda *_: pytest.fail("it was exported again"))
+            patch.setattr(exporter, "export", lambda *_: pytest.fail("it was exported again"))
             assert world.done() == []
         assert world.index()["one"]["source_mtime_ns"] == 5 * 10**9
         world.check()
@@ -319,7 +321,7 @@ class TestPass:
             return receipt
 
         with monkeypatch.context() as patch:
-            patch.setattr(module, "export", slow)
+            patch.setattr(exporter, "export", slow)
             assert world.done() == [("new", "2023-11-14_one")]
         assert world.done() == [("changed", "2023-11-14_one")]
         (file,) = world.folder.glob("fake_talk/*.json")
@@ -635,7 +637,7 @@ class TestSeveral:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         world.run(world.archive(again=True))
         assert world.index()["talksa"]["sha256"] == Source.of(world.home / "talks.db").sha256
-        monkeypatch.setattr(module, "_MAX_HASHED_DATABASE", 1000)
+        monkeypatch.setattr(exporter, "_MAX_HASHED_DATABASE", 1000)
         world.run(world.archive(again=True))
         assert "sha256" not in world.index()["talksa"]
 
@@ -981,14 +983,15 @@ class TestResting:
         now = 100.0
         monkeypatch.setattr(module, "monotonic", lambda: now)
         archive = world.archive()
-        real = archive._export_session
+        real = exporter.export
 
         def slow(*args: Any) -> Any:
             nonlocal now
             now += 3
             return real(*args)
 
-        monkeypatch.setattr(archive, "_export_session", slow)
+        monkeypatch.setattr(jobs, "monotonic", lambda: now)
+        monkeypatch.setattr(exporter, "export", slow)
         assert [kind for kind, _ in world.done(archive)] == ["new"]
         grow(path, "more")
         now = 103 + 59
@@ -1044,3 +1047,38 @@ class TestNames:
             choose_day("conv_00000000_0123abcd", "nonsense", "2023-01-01T00:00:00Z") == "2023-01-01"
         )
         assert choose_day("x", None, None) == "undated"
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def test_several_processes_write_the_same_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "_MIN_BYTES_PER_JOB", 1)
+    home = tmp_path / "home"
+    for number in range(6):
+        path = home / ".claude" / "projects" / "p" / f"{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record = {
+            "type": "user",
+            "sessionId": f"s{number}",
+            "uuid": f"u{number}",
+            "timestamp": "2026-01-02T03:04:05Z",
+            "message": {"role": "user", "content": f"question {number}"},
+        }
+        path.write_text("{broken\n" if number == 3 else json.dumps(record) + "\n")
+        os.utime(path, (1e9 + number, 1e9 + number))
+    results = []
+    for count in (1, 2):
+        folder = tmp_path / f"archive{count}"
+        context = Context(ExportOptions.of({}), now=NOW, key=b"k" * 32)
+        archive = Archive(folder, lambda context=context: context, time.time, jobs=count)
+        with archive.lock():
+            changes = list(archive.run(Discovery({}, home).sessions(thorough=True)))
+        kinds = [(change.kind, change.entry.source) for change in changes]
+        results.append((kinds, read_tree(folder)))
+    assert results[0] == results[1]
+    assert [kind for kind, _ in results[0][0]] == ["new", "new", "new", "failed", "new", "new"]

@@ -307,17 +307,19 @@ class TestUnnamed:
 
     def test_it_gets_a_name(self, tmp_path: Path) -> None:
         (tmp_path / "a.json").write_bytes(b"old")
-        with pending_file(tmp_path, ".x-") as made:
-            made.out.write(b"new")
+        with pending_file(tmp_path, ".x-") as (made, out):
+            out.write(b"new")
             assert made.path.name.startswith(".x-")
-            made.commit(tmp_path / "a.json")
+        made.commit(tmp_path / "a.json")
         assert (tmp_path / "a.json").read_bytes() == b"new"
         assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o600
         assert names(tmp_path) == ["a.json"]
 
     def test_it_is_gone_without_one(self, tmp_path: Path) -> None:
-        with pending_file(tmp_path) as made:
-            made.out.write(b"half")
+        with pending_file(tmp_path) as (made, out):
+            out.write(b"whole")
+        assert made.path.read_bytes() == b"whole"
+        made.remove()
         assert names(tmp_path) == []
 
     def test_it_is_gone_after_a_failure(self, tmp_path: Path) -> None:

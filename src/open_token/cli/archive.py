@@ -1,6 +1,7 @@
 """`open-token archive`: keep exports of all sessions up to date in a folder."""
 
 import argparse
+import contextlib
 import os
 import re
 import time
@@ -18,6 +19,7 @@ from open_token.cli.shared.export_options import (
     warn_about_options,
 )
 from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.jobs import SessionsProgress, add_jobs_option, parse_jobs
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
 from open_token.jsontools.walk import replace_lone_surrogates
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--again", action="store_true", help="Export all sessions again, as after an update"
     )
+    add_jobs_option(group)
     add_export_options(parser)
 
 
@@ -85,7 +88,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.warn(escape_controls(warning))
     folder = _parse_folder(others, console) or settings.folders.data / "archive"
     archive = Archive(
-        folder, lambda: build_context(options, settings, console.env), time.time, again=args.again
+        folder,
+        lambda: build_context(options, settings, console.env),
+        time.time,
+        again=args.again,
+        jobs=parse_jobs(args),
     )
     with interrupt_on_signals(), archive.lock():
         try:
@@ -140,10 +147,14 @@ def _run_pass(
     """Archive the sessions; a repeated pass without changes prints nothing."""
     discovery = Discovery.of(console.env, console.home, console.cwd)
     changes: list[Change] = []
-    for change in archive.run(discovery.sessions(thorough=True)):
-        changes.append(change)
-        if not args.json:
-            _print_change(change, console)
+    bar = SessionsProgress("archiving", console)
+    passes = archive.run(discovery.sessions(thorough=True), begin=bar.begin, report=bar.report)
+    with contextlib.closing(bar), contextlib.closing(passes):
+        for change in passes:
+            changes.append(change)
+            if not args.json:
+                bar.clear()
+                _print_change(change, console)
     # Cache what was read of each file, for the next pass and for `sessions`.
     discovery.remember()
     if changes or not is_repeated:

@@ -88,7 +88,7 @@ def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
             mode &= ~_get_umask()
         os.chmod(part.path, mode)
         os.replace(part.path, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except BaseException as problem:
         remove_file(part.path)
         if isinstance(problem, OSError) and not isinstance(problem, BrokenPipeError):
@@ -124,7 +124,7 @@ def atomic_folder(path: Path, *, is_private: bool = False) -> Iterator[Path]:
         if path.exists():
             path.rmdir()
         os.rename(part.path, path)
-        _sync_folder(parent)
+        sync_folder(parent)
     except BaseException as problem:
         shutil.rmtree(part.path, ignore_errors=True)
         if isinstance(problem, OSError):
@@ -220,44 +220,53 @@ def _remove_if_abandoned(path: Path, now: float) -> None:
 
 
 class PendingFile:
-    """A file that is being written and gets its name when it is complete."""
+    """A complete file under a temporary name; any process may put it in place or remove it."""
 
-    def __init__(self, path: Path, out: BinaryIO) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.out = out
-        self.is_committed = False
 
     def commit(self, target: Path, mode: int = 0o600) -> None:
-        """Rename it to its target, which is replaced if it exists."""
-        self.out.flush()
-        os.fsync(self.out.fileno())
-        self.out.close()
-        os.chmod(self.path, mode)
-        os.replace(self.path, target)
-        self.is_committed = True
-        _sync_folder(target.parent)
+        """Rename it to its target, which is replaced if it exists.
+
+        `sync_folder` makes the new name survive a power cut.
+        """
+        try:
+            os.chmod(self.path, mode)
+            os.replace(self.path, target)
+        except OSError as problem:
+            raise _cannot_write(target, problem) from None
+
+    def remove(self) -> None:
+        """Remove it, unless it has its name already."""
+        remove_file(self.path)
 
 
 @contextlib.contextmanager
-def pending_file(folder: Path, prefix: str = ".") -> Iterator[PendingFile]:
-    """Create a file in a folder, which is removed afterwards unless it was committed."""
+def pending_file(folder: Path, prefix: str = ".") -> Iterator[tuple[PendingFile, BinaryIO]]:
+    """Write a file of a folder that gets its name later.
+
+    It is synced at the end of the block, and removed if that raises. It is not locked: whoever
+    uses it holds a lock of its own, and removes what a killed process left (`remove_leftovers`).
+    """
+    import tempfile
+
     try:
-        part = _Part.create_file(folder, prefix)
-        file = PendingFile(part.path, os.fdopen(part.descriptor, "wb", buffering=_BUFFER_BYTES))
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=_PART_SUFFIX, dir=folder)
     except OSError as problem:
         raise _cannot_write(folder, problem) from None
+    file = PendingFile(Path(name))
     try:
-        yield file
-    except OSError as problem:
-        raise _cannot_write(
-            folder, problem, "make room, or choose another place; what is there stays whole"
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            file.out.close()
-        if not file.is_committed:
-            remove_file(file.path)
-        part.release()
+        with os.fdopen(descriptor, "wb", buffering=_BUFFER_BYTES) as out:
+            yield file, out
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException as problem:
+        file.remove()
+        if isinstance(problem, OSError):
+            raise _cannot_write(
+                folder, problem, "make room, or choose another place; what is there stays whole"
+            ) from None
+        raise
 
 
 def remove_file(path: Path) -> None:
@@ -474,7 +483,7 @@ def _create_secret(path: Path) -> bytes:
             with os.fdopen(descriptor, "wb", buffering=0) as out:
                 out.write(secret)
                 os.fsync(out.fileno())
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return secret
 
 
@@ -518,7 +527,7 @@ def _get_umask() -> int:
     return current
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name in a folder survive a power cut.
 
     Folders that cannot be opened or synced at all, as on some file systems, are passed over; a

@@ -14,9 +14,14 @@ _BAR_COLUMNS = 24
 class Progress:
     """A progress bar: enter it as a context, call it with the number of bytes read so far."""
 
-    def __init__(self, total: int, console: Console, action: str = "reading") -> None:
+    def __init__(
+        self, total: int, console: Console, action: str = "reading", *, has_rate: bool = False
+    ) -> None:
+        """`has_rate` adds bytes a second and the time left, for work that takes minutes."""
         self._total = total
         self._action = action
+        self._has_rate = has_rate
+        self._started = time.monotonic()
         self._is_enabled = console.stderr_is_terminal and not console.quiet
         self._next_update = time.monotonic() + _DELAY
         self._is_shown = False
@@ -30,8 +35,27 @@ class Progress:
             return
         bar = "#" * int(share * _BAR_COLUMNS)
         sizes = f"{format_size(done)} / {format_size(self._total)}"
+        if self._has_rate:
+            sizes += self._format_rate(done)
         stage = "read" if share == 1.0 else ""
         self._update(f"{self._action} [{bar:{_BAR_COLUMNS}}] {share:4.0%}  {sizes}", stage)
+
+    def _format_rate(self, done: int) -> str:
+        seconds = time.monotonic() - self._started
+        if not done or seconds <= 0:
+            return ""
+        rate = done / seconds
+        left = round(max(0, self._total - done) / rate)
+        minutes, rest = divmod(left, 60)
+        hours, minutes = divmod(minutes, 60)
+        clock = f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+        return f", {format_size(int(rate))}/s, {clock} left"
+
+    def clear(self) -> None:
+        """Remove the line before something else is printed; the next call shows it again."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
     def add_written(self, count: int) -> None:
         """Report that so many more bytes are in the output file."""
@@ -64,9 +88,7 @@ class Progress:
 
     def end(self) -> None:
         """Remove the line for good."""
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.clear()
         self._is_enabled = False
         self._is_shown = False
 

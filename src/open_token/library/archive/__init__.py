@@ -8,20 +8,17 @@ in place.
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 from open_token.context import Context
-from open_token.errors import InputError, OpenTokenError, OutputError
-from open_token.handoff.copies import NOTE_TAIL_SIZE, HandoffCopyDetector, may_be_copy
+from open_token.errors import OpenTokenError, OutputError
 from open_token.jsontools.timestamps import from_epoch
 from open_token.library.archive.continuation import has_all_of
 from open_token.library.archive.entries import (
-    add_export_facts,
     add_file_facts,
-    add_related_files,
     create_entry,
     create_failed_entry,
     has_same_content,
@@ -31,6 +28,7 @@ from open_token.library.archive.entries import (
     update_entry,
     update_seen_entry,
 )
+from open_token.library.archive.exporter import TEMPORARY_PREFIX, FreshExport, SessionExporter
 from open_token.library.archive.index import (
     COPY,
     EARLIER,
@@ -44,30 +42,24 @@ from open_token.library.archive.index import (
     list_archived_files,
 )
 from open_token.library.archive.names import choose_day, choose_file_name, is_archive_name
-from open_token.library.discovery import Session, open_session
+from open_token.library.discovery import Session
+from open_token.library.jobs import Outcome, limit_jobs, run_jobs
 from open_token.library.places import compute_stamp, path_to_text
-from open_token.pipeline import export
-from open_token.sources.source import Source
 from open_token.storage.files import (
     PendingFile,
     make_folder,
-    pending_file,
-    read_ends,
     remove_file,
     remove_leftovers,
+    sync_folder,
     try_lock,
 )
 
 __all__ = ["CHANGED", "EARLIER", "FAILED", "GONE", "LOST", "NEW", "Archive", "Change", "Entry"]
 
 NEW, CHANGED, LOST = "new", "changed", "lost"
-_TEMPORARY_PREFIX = ".archive-"
 # While watching, a session rests this many times as long as its export took, so that exports take
 # at most some 5 % of the time.
 _REST_FACTOR = 20
-# A database changes all the time and may hold gigabytes: up to this size it is hashed to find out
-# whether it changed.
-_MAX_HASHED_DATABASE = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -90,23 +82,25 @@ class Archive:
         clock: Callable[[], float],
         *,
         again: bool = False,
+        jobs: int = 1,
     ) -> None:
         self._folder = folder
         self._context = context
         self._clock = clock
         self._is_forced = again
+        self._jobs = jobs
         options = context().options
         self._options_text = options.as_words()
         self._suffix = "ndjson" if options.mode == "ndjson" else "json"
         self._failures: dict[tuple[str, str], tuple[int, int]] = {}
         self._resting_until: dict[tuple[str, str], float] = {}
-        self._hashes: dict[Path, str] = {}
+        self._exporter = SessionExporter(folder, context(), clock)
+        self._unsynced_folders: set[Path] = set()
         self._used_names: set[str] = set()
         self._by_content: dict[object, Entry] = {}
         self._archived_ids: set[str | None] = set()
         self._vanished: set[tuple[str, str]] = set()
         """Sessions that were found and deleted before their turn came."""
-        self._shared_source: Source | None = None
         self._kept: list[Change] = []
         """Earlier versions that the export of the current session did not replace."""
         self.counts: Counter[str] = Counter()
@@ -130,35 +124,50 @@ class Archive:
                 )
             yield
 
-    def run(self, sessions: Iterable[Session], *, is_all: bool = True) -> Iterator[Change]:
+    def run(
+        self,
+        sessions: Iterable[Session],
+        *,
+        is_all: bool = True,
+        begin: Callable[[list[Session]], None] = lambda due: None,
+        report: Callable[[Session], None] = lambda session: None,
+    ) -> Generator[Change, None, None]:
         """Export what is new or has changed, oldest first, and yield each change when it is done.
 
         Sessions that do not exist any more are marked as gone, unless `is_all` is false because
-        only some sessions are given.
+        only some sessions are given. `begin` gets the sessions that are due, `report` each one
+        that is done.
         """
         self.counts.clear()
-        self._hashes.clear()
+        self._exporter = SessionExporter(self._folder, self._context(), self._clock)
         self._vanished.clear()
-        self._shared_source = None
         oldest_first = sorted(
             sessions, key=lambda session: (session.mtime_ns, str(session.path), session.modified)
         )
         index = Index(self._folder)
         yield from self._reconcile(index)
-        for session in oldest_first:
-            self._kept = []
-            change = self._process_session(session, index)
-            yield from self._kept
-            if change:
-                yield change
+        due = self._find_due(oldest_first, index)
+        begin(due)
+        jobs = limit_jobs(self._jobs, (session.bytes for session in due))
+        with contextlib.closing(run_jobs(self._exporter, due, jobs)) as outcomes:
+            for outcome in outcomes:
+                self._kept = []
+                change = self._finish_session(outcome, index)
+                report(outcome.item)
+                yield from self._kept
+                if change:
+                    yield change
         if is_all:
             yield from self._mark_gone(oldest_first, index)
+        for folder in sorted(self._unsynced_folders):
+            sync_folder(folder)
+        self._unsynced_folders.clear()
         index.write()
 
     def _reconcile(self, index: Index) -> Iterator[Change]:
         """Make the index and the files agree, whatever happened to either."""
         files = set(list_archived_files(self._folder))
-        remove_leftovers(self._folder, _TEMPORARY_PREFIX, f".{INDEX_NAME}.")
+        remove_leftovers(self._folder, TEMPORARY_PREFIX, f".{INDEX_NAME}.")
         pending = [entry for entry in index.entries.values() if entry.state == PENDING]
         for entry in pending:
             self._finish_pending(entry, index, files)
@@ -213,23 +222,22 @@ class Archive:
             entry = update_entry(entry, file=file, replaces=None, events=None, sha256=None)
             index.entries[entry.key] = add_file_facts(entry, self._folder / file)
 
-    def _process_session(self, session: Session, index: Index) -> Change | None:
-        """Export a session if that is due; return what changed."""
-        key = session_key(session)
-        entry = index.entries.get(key)
-        if entry and not self._is_due(session, entry):
-            self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
-            seen = update_seen_entry(entry, session)
-            if seen != entry:
-                index.put(seen)
-            return None
-        if self._resting_until.get(key, 0.0) > monotonic():
-            self.counts["resting"] += 1
-            return None
-        started = monotonic()
-        change = self._export_session(session, entry, index)
-        self._resting_until[key] = monotonic() + _REST_FACTOR * (monotonic() - started)
-        return change
+    def _find_due(self, sessions: Iterable[Session], index: Index) -> list[Session]:
+        """Return the sessions that must be exported; the others are counted."""
+        due: list[Session] = []
+        for session in sessions:
+            key = session_key(session)
+            entry = index.entries.get(key)
+            if entry and not self._is_due(session, entry):
+                self.counts[entry.state if entry.state in (EMPTY, COPY) else "unchanged"] += 1
+                seen = update_seen_entry(entry, session)
+                if seen != entry:
+                    index.put(seen)
+            elif self._resting_until.get(key, 0.0) > monotonic():
+                self.counts["resting"] += 1
+            else:
+                due.append(session)
+        return due
 
     def _is_due(self, session: Session, entry: Entry) -> bool:
         """Return whether a session must be exported again: by size and time first, then by hash."""
@@ -249,66 +257,41 @@ class Archive:
         # The hash of a database does not cover its write-ahead log, so sizes must be equal.
         if session.bytes != entry.source_bytes:
             return True
-        return self._compute_hash(session) != entry.sha256
+        return self._exporter.compute_hash(session) != entry.sha256
 
-    def _compute_hash(self, session: Session) -> str | None:
-        """Return the hash of a source, or None if it has none that says whether it changed."""
-        if session.path in self._hashes:
-            return self._hashes[session.path]
-        try:
-            source = open_session(session)
-            if source.is_database:
-                has_log = session.bytes != source.size
-                if has_log or session.bytes > _MAX_HASHED_DATABASE:
-                    return None
-            self._hashes[session.path] = source.sha256
-        except (InputError, OSError):
+    def _finish_session(
+        self, outcome: Outcome[Session, FreshExport], index: Index
+    ) -> Change | None:
+        """Put the export of a session in place; a failure does not stop the others."""
+        session = outcome.item
+        key = session_key(session)
+        self._resting_until[key] = monotonic() + _REST_FACTOR * outcome.seconds
+        entry = index.entries.get(key)
+        fresh = outcome.result
+        if fresh is not None:
+            try:
+                return self._accept_export(fresh, session, entry, index)
+            finally:
+                fresh.file.remove()
+        problem = outcome.problem
+        assert problem is not None
+        if isinstance(problem, OutputError):
+            raise problem
+        if problem.code == "input.missing" and not os.path.exists(session.path):
+            self._vanished.add(key)
             return None
-        return self._hashes[session.path]
+        if problem.where is None:
+            problem.where = str(session.path)
+        return self._record_failure(session, entry, problem, index)
 
-    def _export_session(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
-        """Export one session; a failure is reported and does not stop the others."""
-        try:
-            return self._write_export(session, entry, index)
-        except OutputError:
-            raise
-        except OpenTokenError as problem:
-            if problem.code == "input.missing" and not os.path.exists(session.path):
-                self._vanished.add(session_key(session))
-                return None
-            return self._record_failure(session, entry, problem, index)
-        except Exception as problem:
-            what = f"internal error ({type(problem).__name__})"
-            unknown = OpenTokenError(
-                what, where=str(session.path), help="export it alone with OPEN_TOKEN_DEBUG=1"
-            )
-            return self._record_failure(session, entry, unknown, index)
-
-    def _write_export(self, session: Session, entry: Entry | None, index: Index) -> Change | None:
-        """Export a session into a temporary file and put that in place."""
-        begun = self._clock()
-        # Hash first: what is appended during the export must count as a change next time.
-        sha256 = None if session.is_folder else self._compute_hash(session)
-        source = self._open_source(session)
-        context = self._context()
-        folder = self._folder / session.reader
-        make_folder(folder)
-        detector = None
-        if may_be_copy(read_ends(session.path, 0, NOTE_TAIL_SIZE)[1]):
-            detector = HandoffCopyDetector()
-        with pending_file(folder, _TEMPORARY_PREFIX) as temporary:
-            receipt = export(source, temporary.out, context, session.reader, detector)
-            has_export = entry is not None and entry.file
-            if detector and detector.origin in self._archived_ids and not has_export:
-                self._skip_copy(session, entry, index)
-                return None
-            temporary.out.flush()
-            fresh = create_entry(session, self._options_text)
-            fresh = add_export_facts(fresh, receipt, temporary.path, context.now)
-            if session.is_folder:
-                sha256 = source.sha256
-            fresh = add_related_files(update_entry(fresh, sha256=sha256), source, begun)
-            return self._place_export(temporary, fresh, entry, index, session)
+    def _accept_export(
+        self, fresh: FreshExport, session: Session, entry: Entry | None, index: Index
+    ) -> Change | None:
+        has_export = entry is not None and entry.file
+        if fresh.copy_of in self._archived_ids and fresh.copy_of and not has_export:
+            self._skip_copy(session, entry, index)
+            return None
+        return self._place_export(fresh.file, fresh.entry, entry, index, session)
 
     def _skip_copy(self, session: Session, entry: Entry | None, index: Index) -> None:
         """Record a handed-over copy that adds nothing to the archived original."""
@@ -316,15 +299,6 @@ class Archive:
         self.counts[COPY] += 1
         if fresh != entry:
             index.put(fresh)
-
-    def _open_source(self, session: Session) -> Source:
-        """Return the source of a session; conversations of one file share what was read."""
-        shared = self._shared_source
-        if session.is_one_of > 1 and shared and shared.path == session.path:
-            shared.conversation = session.conversation
-            return shared
-        self._shared_source = open_session(session)
-        return self._shared_source
 
     def _place_export(
         self,
@@ -361,7 +335,9 @@ class Archive:
         fresh = update_entry(fresh, file=file)
         index.replace(old or fresh, update_entry(fresh, state=PENDING, replaces=replaces))
         temporary.commit(self._folder / file)
+        self._unsynced_folders.add((self._folder / file).parent)
         if replaces:
+            sync_folder((self._folder / file).parent)
             remove_file(self._folder / replaces)
         index.put(fresh)
         self._archived_ids.add(fresh.id)
