@@ -99,3 +99,9 @@ def test_a_stream_of_the_responses_api_is_left_to_its_reader() -> None:
 )
 def test_broken_events_do_no_harm(event: Any) -> None:
     read([SESSION, SESSION, event])
+
+
+def test_a_huge_content_index_costs_no_time() -> None:
+    """Found by swapping values: the reader counted up to the index."""
+    _, events = read([SESSION, {**piece("a", "The water"), "content_index": 2**70}])
+    assert summarize_events(events) == [("assistant", "The water")]

@@ -321,9 +321,13 @@ class _Conversation:
         content = entry.item.get("content")
         parts = content if isinstance(content, list) else [] if content is None else [content]
         blocks = []
-        for index in range(max(len(parts), 1 + max(entry.texts, default=-1))):
-            part = parts[index] if index < len(parts) else {}
+        for index, part in enumerate(parts):
             blocks.append(self._build_block(entry, part, entry.texts.get(index)))
+        # Pieces of parts that the item does not list. An index is any number that somebody wrote,
+        # so only those that occur are visited.
+        for index in sorted(entry.texts):
+            if not 0 <= index < len(parts):
+                blocks.append(self._build_block(entry, {}, entry.texts[index]))
         return blocks
 
     def _build_block(self, entry: _Entry, part: Any, streamed: str | None) -> Any:
