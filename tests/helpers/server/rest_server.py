@@ -25,8 +25,9 @@ class RestServer:
 
     def __init__(self, folder: Path, clock: Clock | None = None, **config: Any) -> None:
         self.loop = asyncio.new_event_loop()
+        env = config.pop("env", {})
         self._running = run_services(
-            ServerConfig(**{"data": folder, "limits": PLENTY, **config}), {}, clock
+            ServerConfig(**{"data": folder, "limits": PLENTY, **config}), env, clock
         )
         self.services = self.run(self._running.__aenter__())
         self.key = self.run(create_first_key(self.services)) or ""

@@ -45,6 +45,8 @@ _QUESTION_TIMEOUT = 20.0
 """Seconds within which a run that has shown a question must end."""
 _COMPACTION_MARGIN = 30.0
 """Seconds that a compaction may take in addition to the timeout of the model."""
+_STATE_POLL = 10.0
+"""Seconds between looks at a state that is waited for: a bus does not report deleted sessions."""
 _MAX_SESSION_ID = 200
 
 MessageFilter = Callable[[Caller, Json, SessionState], Awaitable[Json | None]]
@@ -141,6 +143,16 @@ class Chat:
 
     async def wait_for_run_end(self, owner: str, session_id: str, run_id: str) -> None:
         """Wait until a run has ended."""
+        await self.wait_until(
+            owner,
+            session_id,
+            lambda state: state.run is None or state.run.run_id != run_id,
+        )
+
+    async def wait_until(
+        self, owner: str, session_id: str, is_so: Callable[[SessionState], bool]
+    ) -> SessionState:
+        """Wait until the state of a session fulfils a condition, and return the state."""
         log_grown = asyncio.Event()
 
         def on_growth(_: LogAppended) -> None:
@@ -151,9 +163,11 @@ class Chat:
             while True:
                 log_grown.clear()
                 state = await self._state(owner, session_id)
-                if state.run is None or state.run.run_id != run_id:
-                    return
-                await log_grown.wait()
+                if is_so(state):
+                    return state
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_STATE_POLL):
+                        await log_grown.wait()
         finally:
             unsubscribe()
 

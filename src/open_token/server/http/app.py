@@ -16,6 +16,7 @@ from open_token.server.http import (
     keys,
     logins,
     memories,
+    messages,
     meta,
     replays,
     responses,
@@ -41,7 +42,9 @@ ROUTERS = (
     logins,
     memories,
     shares,
+    # Before messages: the path of a session also fits /api/sessions/tokenize/messages.
     tokens,
+    messages,
     files,
     skills,
     tasks,

@@ -4,13 +4,19 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
 
-from open_token.server.errors import ApiError, bad_request
+from open_token.errors import StoreError
+from open_token.model.session_types import encode
+from open_token.server.core.messages import SentMessage, find_run
+from open_token.server.core.services import Services
+from open_token.server.errors import ApiError, bad_request, to_api_error
 from open_token.server.http.auth import ReadCaller, ServicesDep
+from open_token.server.store.rows import Caller
 from open_token.server.ws.feed import Subscription
 from open_token.server.ws.frames import Frame
 
@@ -72,8 +78,19 @@ class _Stream:
             await self._taken.wait()
 
     def on_end(self, problem: ApiError) -> None:
+        self.finish()
+
+    def finish(self) -> None:
+        """End the stream after what is queued."""
         self._is_over = True
         self._added.set()
+
+    def fail(self, problem: ApiError) -> None:
+        """End the stream with an error, which has no id: a client that resumes gets it again."""
+        error = {"message": problem.detail, "code": problem.code, "detail": problem.detail}
+        item = encode({"type": "system:error", "payload": error})
+        self._parts.append(b"data: %s\n\n" % item)
+        self.on_end(problem)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield b": open\n\n"
@@ -107,6 +124,29 @@ def _encode_frame(frame: Frame) -> bytes:
         )
         frame.encoded["sse"] = data
     return data
+
+
+@dataclass(eq=False)
+class _RunSink:
+    """Passes the events of a run on, and ends the stream after the last one."""
+
+    stream: _Stream
+    run_id: str
+
+    def send(self, frame: Frame) -> None:
+        self.stream.send(frame)
+        # An end of a run is the last item of its batch.
+        last = frame.items[-1] if frame.items else None
+        if last is None or last["type"] != "chat:end":
+            return
+        if last["payload"]["chat_run_id"] == self.run_id:
+            self.stream.finish()
+
+    async def wait_for_capacity(self) -> None:
+        await self.stream.wait_for_capacity()
+
+    def on_end(self, problem: ApiError) -> None:
+        self.stream.on_end(problem)
 
 
 class _EventStreamResponse(StreamingResponse):
@@ -143,7 +183,7 @@ async def events(
 ) -> StreamingResponse:
     """Stream everything that happens to a session as server-sent events."""
     if last_event_id:
-        after = _parse_event_id(last_event_id)
+        after = parse_event_id(last_event_id)
     stream = _Stream(services.config.limits.pending_bytes)
     connection = services.connections.add(caller, stream.on_end)
     subscription: Subscription | None = None
@@ -165,7 +205,43 @@ async def events(
     return _EventStreamResponse(stream, release)
 
 
-def _parse_event_id(text: str) -> int:
+def stream_message(
+    services: Services, caller: Caller, sent: SentMessage, after: int
+) -> StreamingResponse:
+    """Stream the events of the run of a message, and end after its `chat:end`."""
+    stream = _Stream(services.config.limits.pending_bytes)
+    connection = services.connections.add(caller, stream.on_end)
+    subscriptions: list[Subscription] = []
+
+    async def connect() -> None:
+        try:
+            run = await find_run(services, sent)
+            if run is None or (run.ended is not None and run.ended <= after):
+                stream.finish()
+                return
+            sink = _RunSink(stream, run.run_id)
+            position = max(after, run.position)
+            subscriptions.append(
+                await services.feed.subscribe(sent.owner, sent.session_id, "raw", position, sink)
+            )
+        except ApiError as problem:
+            stream.fail(problem)
+        except StoreError as problem:
+            stream.fail(to_api_error(problem))
+
+    connecting = asyncio.ensure_future(connect())
+
+    def release() -> None:
+        connecting.cancel()
+        services.connections.remove(connection)
+        for subscription in subscriptions:
+            subscription.close()
+
+    return _EventStreamResponse(stream, release)
+
+
+def parse_event_id(text: str) -> int:
+    """Parse the header Last-Event-ID."""
     if not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
         raise bad_request("Last-Event-ID must be a stream sequence")
     return int(text)
