@@ -9,7 +9,7 @@ import msgspec
 
 Json = dict[str, Any]
 SECTIONS: dict[str, str] = {
-    "The server": r"/healthz|/metrics|/api/(health|version|config|auth/me)\b",
+    "The server": r"/healthz|/metrics|/client.js|/api/(health|version|config|auth/me)\b",
     "In and out": r"/api/sessions/(\{[^}]+\}/export|preview-import|import)$",
     "Replays": r"/api/sessions/\{[^}]+\}/replay\b",
     "Files of the workspace": r"/api/sessions/\{[^}]+\}/(ls|files|upload|download-dir)\b",

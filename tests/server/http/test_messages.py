@@ -181,3 +181,19 @@ def test_a_server_that_stops_ends_the_wait(rest: RestServer) -> None:
 
     answer = rest.run(send_and_stop())
     assert (answer.status_code, answer.json()["code"]) == (503, "stopping")
+
+
+def test_a_run_is_stopped(rest: RestServer) -> None:
+    session_id = rest.session()
+    assert rest.post(f"/api/sessions/{session_id}/stop") == {"status": "ok", "stopped": False}
+    accepted = rest.post(messages_path(session_id, "?wait=false"), {"message": "long"})
+    assert rest.post(f"/api/sessions/{session_id}/stop")["stopped"]
+    again = {"message": "long", "client_message_id": accepted["client_message_id"]}
+    assert rest.post(messages_path(session_id), again)["status"] == "interrupted"
+
+
+def test_the_module_for_web_pages_is_served(rest: RestServer) -> None:
+    answer = rest.call("GET", "/client.js", key=None)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert b"export class Client" in answer.content

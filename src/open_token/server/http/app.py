@@ -24,6 +24,7 @@ from open_token.server.http import (
     sessions,
     shares,
     skills,
+    static,
     tasks,
     tokens,
     transfer,
@@ -36,6 +37,7 @@ from open_token.server.ws.sse import router as events
 
 ROUTERS = (
     meta,
+    static,
     sessions,
     branches,
     keys,

@@ -58,6 +58,13 @@ class MessageOutcome(Struct, kw_only=True):
     config_snapshot: dict[str, Any] | None = None
 
 
+class Stopped(Struct):
+    """Whether there was a run to stop."""
+
+    status: str
+    stopped: bool
+
+
 _OUTCOME = {
     "session_id": "sess_7Fq2mW9xKc3RtY1b",
     "status": "completed",
@@ -119,6 +126,15 @@ async def send(
     if not wait:
         return json_response(_build_acceptance(sent), 202)
     return json_response(await wait_while_connected(services, caller, _wait(services, sent)))
+
+
+@router.post(
+    "/api/sessions/{session_id}/stop",
+    responses=describe_response(Stopped, {"status": "ok", "stopped": True}),
+)
+async def stop(services: ServicesDep, caller: WriteCaller, session_id: str) -> Response:
+    """Stop the current run, as `chat:stop` does; everything logged so far stays."""
+    return json_response(await services.chat.stop(caller, session_id))
 
 
 async def _wait(services: Services, sent: messages.SentMessage) -> dict[str, Any]:
