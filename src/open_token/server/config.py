@@ -70,6 +70,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     by default the first provider with a key, else `demo`."""
     models: tuple[str, ...] = ()
     """Additional models."""
+    only_listed_models: bool = False
+    """Refuse models that are neither the default nor among `models` nor those of providers with a
+    key, as `GET /api/config/models` lists them."""
     base_url: str | None = None
     """The URL of an OpenAI-compatible service, such as Ollama, vLLM or llama.cpp."""
     model_timeout: float = 120.0

@@ -68,7 +68,11 @@ async def run_services(
         stack.push_async_callback(services.replays.close)
         scheduler = Scheduler(services, config.schedule_grace)
         services.schedules = Schedules(services, scheduler)
+        if config.database is None:
+            # The lock of the data folder proves that whoever held these leases is gone.
+            await store.expire_leases()
         if config.role in ("all", "worker"):
+            services.runner.preload_models()
             await services.runner.start()
             stack.push_async_callback(services.runner.close)
         if config.role in ("all", "scheduler"):

@@ -551,3 +551,38 @@ def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> N
             await room.check()
 
     run(talk())
+
+
+def test_after_a_crash_a_run_goes_on_at_once(tmp_path: Path, fakes: Fakes) -> None:
+    """The lock of the data folder proves that the process that held the lease is gone."""
+
+    async def talk() -> None:
+        time = Time()
+        begun = asyncio.Event()
+
+        async def hang() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        async def crash(_: object) -> None:
+            """End without a trace, as after SIGKILL."""
+
+        fakes(ScriptedModel(["half ", hang], "and whole"))
+        async with open_agent_session(tmp_path, time) as opened:
+            room = await opened()
+            room.services.runner._grace = 0.01
+            await room.send("go", wait=False)
+            await begun.wait()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(runs.AgentRun, "suspend", crash)
+                await room.services.runner.close()
+            (held,) = await room.services.store.runs(room.caller.user.id, room.id)
+            assert held.status == "running"
+            assert held.lease_until is not None
+            assert held.lease_until > room.services.clock.now()
+        async with open_agent_session(tmp_path, time) as opened:
+            room = await opened(room.id)
+            await room.rest()
+            assert room.texts()[-1] == "and whole"
+
+    run(talk())

@@ -131,3 +131,25 @@ def test_metrics_count_without_names(rest: RestServer) -> None:
 def test_metrics_are_the_owners(rest: RestServer) -> None:
     assert rest.refused("GET", "/metrics", key=rest.person()) == 403
     assert rest.refused("GET", "/metrics", key=None) == 401
+
+
+def test_models_that_are_not_listed_can_be_refused(tmp_path: Path) -> None:
+    env = {"OPENAI_API_KEY": "none"}
+    server = RestServer(tmp_path, env=env, models=("openai:gpt-5",), only_listed_models=True)
+    try:
+        path = f"/api/sessions/{server.session()}/messages"
+        given = {"message": "hello", "model": "openai:gpt-5-pro"}
+        answer = server.call("POST", path, given)
+        assert (answer.status_code, answer.json()["code"]) == (422, "no_model")
+        assert server.post(path, {"message": "hello", "model": "demo"})["status"] == "completed"
+    finally:
+        server.close()
+
+
+def test_the_address_of_a_local_service_is_only_told_to_the_owner(tmp_path: Path) -> None:
+    server = RestServer(tmp_path, base_url="http://127.0.0.1:1/v1")
+    try:
+        assert server.get("/api/config/models")["baseUrl"] == "http://127.0.0.1:1/v1"
+        assert server.get("/api/config/models", key=server.person())["baseUrl"] is None
+    finally:
+        server.close()

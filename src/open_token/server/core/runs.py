@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 from open_token.errors import StoreError
+from open_token.server.agent.models import build_registry, import_providers
 from open_token.server.agent.runner import AgentRun
 from open_token.server.bus.interface import LogAppended
 from open_token.server.cancellation import cancel_and_wait
@@ -20,7 +22,7 @@ LEASE = 30.0
 HEARTBEAT = 10.0
 _POLL = 5.0
 """Seconds between polls for runs of dead workers, or runs that another node has queued."""
-_GRACE = 10.0
+_GRACE = 1.0
 """Seconds that runs have to reach a safe point when the server stops."""
 _RETRY_PAUSE = 0.2
 _MAX_RETRY_PAUSE = 5.0
@@ -72,6 +74,14 @@ class Runner:
             return
         self._unsubscribe = self._services.bus.listen(WAKE_CHANNEL, lambda _: self._woken.set())
         self._claiming = asyncio.ensure_future(self._claim_forever())
+
+    def preload_models(self) -> None:
+        """Import the packages of the configured providers in the background.
+
+        That takes seconds, for which the first message would wait."""
+        registry = build_registry(self._services.config, self._services.env)
+        if registry.needs_providers():
+            threading.Thread(target=import_providers, name="preload", daemon=True).start()
 
     def wake(self) -> None:
         """Look for runs now, here or on the nodes that have workers."""

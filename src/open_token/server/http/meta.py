@@ -145,7 +145,9 @@ async def offered(services: ServicesDep, caller: ReadCaller) -> Response:
 async def models(services: ServicesDep, caller: ReadCaller) -> Response:
     """List the available models, and the default one."""
     known = build_registry(services.config, services.env)
-    return json_response(Models(known.default, known.offered, services.config.base_url))
+    # The address of a service inside the network is the operator's business.
+    base_url = services.config.base_url if caller.user.role == "owner" else None
+    return json_response(Models(known.default, known.offered, base_url))
 
 
 @router.get(

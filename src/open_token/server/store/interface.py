@@ -201,6 +201,9 @@ class RunStore(Protocol):
     async def renew_lease(self, fence: Fence, lease_until: str) -> bool:
         """Extend the lease of a run; False when another worker has taken it over."""
 
+    async def expire_leases(self) -> int:
+        """Expire all leases, for a node that knows to be the only one; return the count."""
+
     async def give_up_runs(self, now: str, error: str, most_attempts: int = 3) -> list[Run]:
         """Fail the runs that were tried too often and whose lease has expired."""
 

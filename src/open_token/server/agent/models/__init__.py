@@ -46,12 +46,20 @@ class ModelRegistry(Struct, frozen=True):
                 "unknown model; GET /api/config/models lists the available models",
                 "no_model",
             )
+        if self.config.only_listed_models and name not in self._list_names():
+            raise bad_request(
+                "model not allowed; GET /api/config/models lists the available models",
+                "no_model",
+            )
         if provider in _KEYS and not self._has_key(provider):
             raise bad_request(
                 f"no API key for {provider}: set {_KEYS[provider][0]} for the server",
                 "no_model_key",
             )
         return provider
+
+    def _list_names(self) -> list[str]:
+        return [model["id"] for model in self.offered]
 
     def window(self, name: str) -> int:
         """Return the context window of a model, as far as it is known without a request."""
@@ -68,14 +76,22 @@ class ModelRegistry(Struct, frozen=True):
             from open_token.server.agent.models import recorded
 
             return recorded.open_model(name, self.config, self.env)
-        # The packages of providers take a second to import.
         from open_token.server.agent.models import providers
 
         return providers.open_model(name, self.config, self.env)
 
+    def needs_providers(self) -> bool:
+        """Return whether a model of a provider may be opened."""
+        return any(self._has_key(provider) for provider in _KEYS)
+
     def _has_key(self, provider: str) -> bool:
         is_local = provider == "openai" and self.config.base_url is not None
         return is_local or any(self.env.get(key) for key in _KEYS[provider])
+
+
+def import_providers() -> None:
+    """Import the packages of providers, which takes seconds."""
+    import open_token.server.agent.models.providers  # noqa: F401
 
 
 def build_registry(config: ServerConfig, env: Mapping[str, str]) -> ModelRegistry:

@@ -103,6 +103,14 @@ async def renew_lease(db: asyncpg.Connection, fence: Fence, lease_until: str) ->
     return bool(changed == "UPDATE 1")
 
 
+async def expire_leases(db: asyncpg.Connection) -> int:
+    """Expire all leases; return the count."""
+    status: str = await db.execute(
+        "UPDATE runs SET lease_until = created_at WHERE status = 'running'"
+    )
+    return int(status.rpartition(" ")[2])
+
+
 async def give_up_runs(
     db: asyncpg.Connection, now: str, error: str, most_attempts: int = 3
 ) -> list[Run]:

@@ -134,6 +134,7 @@ class PostgresStore:
     time = _read_method(run_queries.get_database_time)
     claim_run = _write_method(run_queries.claim_run)
     renew_lease = _write_method(run_queries.renew_lease)
+    expire_leases = _write_method(run_queries.expire_leases)
     give_up_runs = _write_method(run_queries.give_up_runs)
     runs = _read_method(run_queries.list_runs)
 

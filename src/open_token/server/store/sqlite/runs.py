@@ -122,6 +122,12 @@ def renew_lease(db: sqlite3.Connection, fence: Fence, lease_until: str) -> bool:
     return changed.rowcount == 1
 
 
+def expire_leases(db: sqlite3.Connection) -> int:
+    """Expire all leases; return the count."""
+    changed = db.execute("UPDATE runs SET lease_until = created_at WHERE status = 'running'")
+    return changed.rowcount
+
+
 def give_up_runs(db: sqlite3.Connection, now: str, error: str, most_attempts: int = 3) -> list[Run]:
     """Fail the runs that were tried too often and whose lease has expired."""
     rows = db.execute(
