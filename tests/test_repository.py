@@ -24,7 +24,7 @@ DISTRIBUTIONS = {
 # Brought by the extras of the server; nothing else may need them.
 SERVER_ONLY = {
     "asyncpg", "cronsim", "engineio", "fastapi", "httpx2", "mcp", "pydantic", "pydantic_ai", "redis", "socketio",
-    "starlette", "uvicorn", "uvloop",
+    "uvloop",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from open_token.options import suggest_match
 
 VERB_GROUPS: dict[str, dict[str, str]] = {
     "Find sessions": {
+        "web": "Find, read and count sessions in the browser",
         "sessions": "List the sessions on this machine",
         "search": "Search the text of all sessions",
         "show": "Read a session in the terminal",

@@ -5,7 +5,6 @@ import contextlib
 import re
 import time
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from open_token.cli.shared.help import Help
 from open_token.cli.shared.session_titles import mask_session_titles
 from open_token.cli.shared.source_selection import check_reader_name
 from open_token.errors import InputError, UsageError
-from open_token.jsontools.timestamps import from_epoch, to_utc
+from open_token.jsontools.timestamps import from_epoch, parse_moment
 from open_token.library.discovery import Discovery, Session, UnreadableFiles, filter_by_words
 
 HELP = Help(
@@ -42,7 +41,6 @@ HELP = Help(
     ),
 )
 _DEFAULT_LIMIT = 30
-_UNIT_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MIN_TITLE_COLUMNS = 20
 _MIN_ID_COLUMNS = 8
 _MAX_ID_COLUMNS = 36
@@ -144,18 +142,9 @@ def parse_time(text: str | None, option: str, *, is_end: bool = False) -> float 
     `is_end` includes the whole day or second."""
     if text is None:
         return None
-    age = re.fullmatch(r"([0-9]{1,6})(min|h|d|w)", text)
-    if age:
-        return time.time() - int(age[1]) * _UNIT_SECONDS[age[2]]
-    try:
-        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-            day = datetime.fromisoformat(text) + timedelta(days=1 if is_end else 0)
-            return day.astimezone().timestamp()
-        utc = to_utc(text)
-        if utc is not None:
-            return datetime.fromisoformat(utc).timestamp() + (1 if is_end else 0)
-    except (ValueError, OverflowError):
-        pass
+    moment = parse_moment(text, time.time(), is_end=is_end)
+    if moment is not None:
+        return moment
     raise UsageError(
         f"invalid time for {option}",
         help="use an age (2d), a day (2026-11-01) or a time with its zone",

@@ -9,6 +9,8 @@ _ANY = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(\.\d+)? ?([Zz]|[+-]\d\d:?\d\d)",
     re.ASCII,
 )
+_AGE = re.compile(r"([0-9]{1,6})(min|h|d|w)")
+_UNIT_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 604800}
 # In UTC, but without a zone, which would only make calculations slower.
 _EPOCH = datetime(1970, 1, 1)
 
@@ -79,3 +81,23 @@ def _format(moment: datetime) -> str:
     if moment.microsecond and moment.microsecond % 1000 == 0:
         text = text[:-3]
     return f"{text}Z"
+
+
+def parse_moment(text: str, now: float, *, is_end: bool = False) -> float | None:
+    """Parse an age (2d), a local day or a time with its zone to seconds since 1970.
+
+    `is_end` includes the whole day or second. Returns None if it is none of these.
+    """
+    age = _AGE.fullmatch(text)
+    if age:
+        return now - int(age[1]) * _UNIT_SECONDS[age[2]]
+    try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            day = datetime.fromisoformat(text) + timedelta(days=1 if is_end else 0)
+            return day.astimezone().timestamp()
+        utc = to_utc(text)
+        if utc is not None:
+            return datetime.fromisoformat(utc).timestamp() + (1 if is_end else 0)
+    except (ValueError, OverflowError):
+        pass
+    return None

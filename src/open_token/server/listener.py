@@ -2,18 +2,14 @@
 
 import asyncio
 import contextlib
-import errno
 import functools
-import signal
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import socketio
 import uvicorn
 
-from open_token.errors import OpenTokenError
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.core.services import Services
@@ -23,6 +19,7 @@ from open_token.server.lifecycle import create_first_key, run_services
 from open_token.server.ws.handlers import SocketHandlers
 from open_token.server.ws.preauth_limits import MAX_UNAUTHENTICATED_BYTES, PreauthLimits
 from open_token.server.ws.sse import ABORT_KEY
+from open_token.web.listener import Server, bind, format_address, stop_signals
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):
@@ -31,11 +28,9 @@ with contextlib.suppress(ImportError):
     new_event_loop = uvloop.new_event_loop
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _KEY_ROUTES = ("/api/user/api-keys", "/api/auth/")
 _SHUTDOWN_SECONDS = 5
 """The time that open requests have when the server stops."""
-_BACKLOG = 1024
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def serve(
     `on_start` is called with the address and, on the first start, the key of the owner."""
 
     async def run_until_stopped() -> None:
-        with _stop_signals() as stopped:
+        with stop_signals() as stopped:
             async with run_server(config, env) as server:
                 on_start(server.address, server.first_key)
                 await stopped.wait()
@@ -86,15 +81,15 @@ async def run_server(
 ) -> AsyncIterator[RunningServer]:
     """Run a listening server; on exit it stops to accept, notifies clients and finishes work."""
     # The port is bound first: the key of the owner is shown once, so the start must not fail later.
-    with _bind(config.host, config.port) as listener:
+    with bind(config.host, config.port) as listener:
         async with run_services(config, env, clock) as services:
             key = await create_first_key(services)
             live = SocketHandlers(services)
-            server = _Server(_uvicorn_config(config, build_asgi_app(services, live)))
+            server = Server(_uvicorn_config(config, build_asgi_app(services, live)))
             task = asyncio.create_task(server.serve(sockets=[listener]))
             try:
                 await server.wait_until_ready(task)
-                yield RunningServer(_format_address(listener), key, services, live)
+                yield RunningServer(format_address(listener), key, services, live)
             finally:
                 server.stop_accepting()
                 await live.close()
@@ -147,96 +142,3 @@ def _uvicorn_config(config: ServerConfig, app: App) -> uvicorn.Config:
         forwarded_allow_ips=list(config.proxies),
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to its caller."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._is_ready = asyncio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._is_ready.set()
-
-    async def wait_until_ready(self, task: asyncio.Task[None]) -> None:
-        """Wait until the server listens; raises the exception of its task if it cannot."""
-        ready = asyncio.ensure_future(self._is_ready.wait())
-        await asyncio.wait((ready, task), return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if task.done():
-            await task
-
-    def stop_accepting(self) -> None:
-        for server in getattr(self, "servers", ()):
-            server.close()
-
-
-@contextlib.contextmanager
-def _bind(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind a listening socket; raises OpenTokenError when that is impossible."""
-    if not 0 <= port <= 65535:
-        raise _address_error(host, port, None)
-    try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = addresses[0]
-        listener = socket.socket(family, kind, protocol)
-    except (OSError, UnicodeError) as problem:
-        raise _address_error(host, port, problem) from None
-    with listener:
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(_BACKLOG)
-        except OSError as problem:
-            raise _address_error(host, port, problem) from None
-        yield listener
-
-
-def _address_error(host: str, port: int, problem: Exception | None) -> OpenTokenError:
-    number = problem.errno if isinstance(problem, OSError) else None
-    if number == errno.EADDRINUSE:
-        what = "port already in use"
-        advice = "choose another one with --port, or stop the process that listens there"
-    elif number in (errno.EACCES, errno.EPERM):
-        what = "permission denied for this port"
-        advice = "choose a port above 1023 with --port"
-    else:
-        what = "cannot listen on this address"
-        advice = "--host must be an address of this machine, --port 0 to 65535"
-    return OpenTokenError(what, where=f"{host}:{port}", help=advice, code="server.address")
-
-
-def _format_address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    if ":" in host:
-        return f"http://[{host}]:{port}"
-    return f"http://{host}:{port}"
-
-
-@contextlib.contextmanager
-def _stop_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that the first stop signal sets; the second one kills the process."""
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    previous = {number: signal.getsignal(number) for number in _SIGNALS}
-
-    def stop() -> None:
-        stopped.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield stopped
-    finally:
-        for number, handler in previous.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)

@@ -19,6 +19,13 @@ from open_token.library.index.database import (
     remove_database,
 )
 from open_token.library.index.events import ROLES
+from open_token.library.index.listing import (
+    SessionCost,
+    SessionFacts,
+    count_costs,
+    list_facts,
+    list_touching,
+)
 from open_token.library.index.query import parse_query
 from open_token.library.index.search import Filters, FoundSession, Hit, Searcher, SearchResult
 from open_token.library.index.stats import StatsReader
@@ -34,6 +41,8 @@ __all__ = [
     "IndexStatus",
     "SearchIndex",
     "SearchResult",
+    "SessionCost",
+    "SessionFacts",
     "remove_index",
 ]
 
@@ -110,6 +119,20 @@ class SearchIndex:
         searcher = Searcher(self._database)
         query = parse_query(text)
         return searcher.search(query, filters, max_sessions=max_sessions, max_hits=max_hits)
+
+    def list_facts(self) -> list[SessionFacts]:
+        """Return what is known about each session as a whole."""
+        return list_facts(self._database)
+
+    def list_touching(self, path: str) -> set[int]:
+        """Return the numbers of the sessions with a call on a path that contains this text."""
+        return list_touching(self._database, path)
+
+    def count_costs(
+        self, prices: PriceList, numbers: Iterable[int] | None = None
+    ) -> dict[int, SessionCost]:
+        """Return tokens and estimated cost by the number of a session."""
+        return count_costs(self._database, prices, numbers)
 
     def list_failures(self) -> list[tuple[str, str]]:
         """Return path and error code of the sessions that could not be read."""

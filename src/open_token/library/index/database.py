@@ -18,7 +18,7 @@ from open_token.errors import InputError, OutputError
 from open_token.storage.files import make_folder, remove_file
 
 FILE_NAME = "index.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Another process may be writing a large session.
 _BUSY_SECONDS = 30.0
@@ -45,6 +45,10 @@ CREATE TABLE session (
     prompts INTEGER NOT NULL,
     calls INTEGER NOT NULL,
     failures INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER NOT NULL,
+    masked INTEGER NOT NULL,
+    origin TEXT NOT NULL,
     characters INTEGER NOT NULL,
     error TEXT NOT NULL,
     UNIQUE (path, conversation)

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from open_token.agents.tools import DIRECTORY, PATH, find_text
 from open_token.builder.draft import MISSING_RESULT
+from open_token.handoff.copies import HandoffCopyDetector
 from open_token.jsontools.objects import get_data, get_link
 from open_token.jsontools.walk import iter_strings
 from open_token.model.document import Event, Record
 from open_token.model.titles import choose_title, iter_prompts
-from open_token.writers.rows import split_output
+from open_token.redaction.markers import MARKER_START
+from open_token.writers.rows import classify_tool, parse_changes, split_output
 from open_token.writers.timeline import MACHINE_NOTES, classify_message
 
 PERSON = "person"
@@ -67,6 +69,10 @@ class CallRow:
     ts: float | None
     tool: str
     has_failed: bool = False
+    is_answered: bool = False
+    added: int = 0
+    """Lines that it adds to files."""
+    removed: int = 0
 
 
 class EventReader:
@@ -80,6 +86,8 @@ class EventReader:
         self.events = 0
         self.prompts = 0
         self.characters = 0
+        self.masked = 0
+        """How many redaction markers the texts have."""
         self.usage: list[UsageRow] = []
         self.calls: list[CallRow] = []
         self._pending: list[IndexedEvent] = []
@@ -88,6 +96,7 @@ class EventReader:
         """By call id: calls that have no result yet."""
         self._answered_calls: dict[str, CallRow] = {}
         """By the id of the result: calls whose outcome may still be reported."""
+        self._copy_detector = HandoffCopyDetector()
         self._explicit_title: object = None
         self._first_prompts: list[str] = []
         self._conversation_id = ""
@@ -103,6 +112,7 @@ class EventReader:
     def take(self, event: Event) -> None:
         """Take one event."""
         self.events += 1
+        self._copy_detector.take(event)
         if self.started is None:
             self.started = _parse_time(event.get("ts"))
         kind = event.get("type")
@@ -122,6 +132,22 @@ class EventReader:
         rows = self._pending
         self._pending = []
         return rows
+
+    @property
+    def added(self) -> int:
+        """Lines that calls added to files, as far as the record says that they succeeded."""
+        return sum(call.added for call in self.calls if call.is_answered and not call.has_failed)
+
+    @property
+    def removed(self) -> int:
+        """Lines that calls removed from files."""
+        return sum(call.removed for call in self.calls if call.is_answered and not call.has_failed)
+
+    @property
+    def origin(self) -> str:
+        """The id of the conversation that this is a copy of, if it was handed over and not
+        continued."""
+        return self._copy_detector.origin or ""
 
     def finish(self) -> None:
         """Choose the title, once all prompts are known."""
@@ -145,6 +171,11 @@ class EventReader:
         text = "\n".join([tool, *iter_strings(arguments, keys=False)])
         self._add(event, COMMAND, text, tool, path)
         call = CallRow(self.events, _parse_time(event.get("ts")), tool)
+        kind = classify_tool(tool, arguments)
+        if kind in ("edit", "write"):
+            changes = parse_changes(kind, arguments)
+            call.added = sum(change.added for change in changes)
+            call.removed = sum(change.removed for change in changes)
         self.calls.append(call)
         self._open_calls[get_link(event, "call_id")] = call
 
@@ -154,6 +185,8 @@ class EventReader:
             self._answered_calls[str(event.get("id"))] = call
         if event["content"].get("data") == MISSING_RESULT:
             return
+        if call is not None:
+            call.is_answered = True
         text, blocks = split_output(event)
         others = [block for block in blocks if not _is_media(block)]
         tool = call.tool if call is not None else ""
@@ -191,6 +224,7 @@ class EventReader:
         if not text:
             return
         self.characters += len(text)
+        self.masked += text.count(MARKER_START)
         self._pending.append(
             IndexedEvent(
                 self.events,

@@ -30,8 +30,9 @@ _COMPRESSION_LEVEL = 6
 _MAX_FIELD = 4096
 _NEW_SESSION = (
     "INSERT INTO session (path, conversation, reader, session_id, title, cwd, branch, modified, "
-    "bytes, mtime_ns, related, related_stamp, options, events, prompts, calls, failures, "
-    "characters, error) VALUES (?, ?, ?, '', '', '', '', 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, '')"
+    "bytes, mtime_ns, related, related_stamp, options, events, prompts, calls, failures, added, "
+    "removed, masked, origin, characters, error) "
+    "VALUES (?, ?, ?, '', '', '', '', 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '')"
 )
 
 
@@ -164,8 +165,8 @@ class IndexUpdater:
         self._database.execute(
             "UPDATE session SET reader = ?, session_id = ?, title = ?, cwd = ?, branch = ?, "
             "started = ?, modified = ?, bytes = ?, mtime_ns = ?, related = ?, related_stamp = ?, "
-            "options = ?, events = ?, prompts = ?, calls = ?, failures = ?, characters = ?, "
-            "error = '' WHERE id = ?",
+            "options = ?, events = ?, prompts = ?, calls = ?, failures = ?, added = ?, removed = ?, "
+            "masked = ?, origin = ?, characters = ?, error = '' WHERE id = ?",
             (
                 session.reader,
                 session.id,
@@ -183,6 +184,10 @@ class IndexUpdater:
                 reader.prompts,
                 len(reader.calls),
                 failures,
+                reader.added,
+                reader.removed,
+                reader.masked,
+                reader.origin[:_MAX_FIELD],
                 reader.characters,
                 row_id,
             ),
