@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from open_token.web.access import Access, AccessControl
+from open_token.web.access import Access, AccessControl, App
 from open_token.web.app import build_app
 from open_token.web.workspace import Workspace
 
@@ -76,12 +76,11 @@ class WebClient:
         used = self.cookie if cookie is None else cookie
         if used:
             sent["cookie"] = used
-        return asyncio.run(_call(self._controlled, path, method, body, sent))
+        return asyncio.run(call(self._controlled, path, method, body, sent))
 
 
-async def _call(
-    app: AccessControl, target: str, method: str, body: bytes, headers: dict[str, str]
-) -> Answer:
+async def call(app: App, target: str, method: str, body: bytes, headers: dict[str, str]) -> Answer:
+    """Send one request to an application, and return its whole answer."""
     path, _, query = target.partition("?")
     scope: MutableMapping[str, Any] = {
         "type": "http",

@@ -2,12 +2,16 @@
 
 import argparse
 import webbrowser
+from typing import TYPE_CHECKING
 
 from open_token.cli.hook import find_own_command
-from open_token.cli.shared.console import Console
+from open_token.cli.shared.console import Console, escape_controls
 from open_token.cli.shared.help import Help
 from open_token.cli.shared.signals import interrupt_on_signals
-from open_token.errors import UsageError
+from open_token.errors import OpenTokenError, UsageError
+
+if TYPE_CHECKING:
+    from open_token.web.serving import SessionServer
 
 DEFAULT_PORT = 8021
 HELP = Help(
@@ -60,7 +64,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if not args.no_open:
             webbrowser.open(link)
 
+    def on_problem(problem: OpenTokenError) -> None:
+        console.info(f"without live sessions: {escape_controls(problem.what)}")
+
+    session_server = _find_session_server(console)
     with interrupt_on_signals():
-        serve(build_app(workspace), int(args.port), on_start)
+        serve(build_app(workspace), int(args.port), on_start, session_server, on_problem)
     console.info("stopped")
     return 0
+
+
+def _find_session_server(console: Console) -> "SessionServer | None":
+    """Return the session server, if its packages are installed and no other process runs it."""
+    from open_token.server.readiness import find_missing_packages
+
+    if find_missing_packages():
+        return None
+    from open_token.server.config_loader import load_config
+    from open_token.server.mounting import run_mounted
+
+    return run_mounted(load_config({}, console.env), console.env)

@@ -85,6 +85,16 @@ async def create_first_key(services: Services) -> str | None:
     """On the first start create the owner and one key, and return its plain text.
 
     Returns None when there is an owner already."""
+    owner = await create_owner(services)
+    if owner is None:
+        return None
+    now = services.clock.now()
+    _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
+    return plaintext
+
+
+async def create_owner(services: Services) -> User | None:
+    """On the first start create the owner; return None when there is one already."""
     if await services.store.users():
         return None
     now = services.clock.now()
@@ -93,8 +103,7 @@ async def create_first_key(services: Services) -> str | None:
         await services.store.add_user(owner)
     except ConflictError:
         return None  # another node was faster
-    _, plaintext = await services.store.add_key(owner.id, "first key", "full", now)
-    return plaintext
+    return owner
 
 
 def create_bus(heads: Heads, database: str | None = None, redis: str | None = None) -> Bus:

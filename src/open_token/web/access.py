@@ -122,8 +122,8 @@ class AccessControl:
             )
         if not self._is_same_origin(request):
             return _refuse(request, 403, "request of another website", "")
-        is_change = scope["type"] == "http" and request.method not in _SAFE_METHODS
-        if is_change and not _is_json(request):
+        is_own = scope["path"].startswith("/web/")
+        if is_own and request.method not in _SAFE_METHODS and not _is_json(request):
             return _refuse(request, 415, "requests that change something must be JSON", "")
         return None
 
@@ -148,7 +148,8 @@ class AccessControl:
             return False
         origin = request.headers.get("origin")
         if origin is None:
-            # Browsers send it with every request that changes something.
+            # Browsers send it with every request that changes something. A program that is no
+            # browser has the cookie because its user gave it one.
             return request.method in _SAFE_METHODS or "sec-fetch-site" not in request.headers
         scheme, _, host = origin.partition("://")
         return scheme in ("http", "https") and host == request.headers.get("host")

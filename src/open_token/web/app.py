@@ -25,11 +25,15 @@ from open_token.writers.html import load_style
 _ASSET_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def build_app(workspace: Workspace, *, has_server: bool = False) -> Starlette:
-    """Build the application on the sessions of this machine; access control goes around it."""
-    screens = tuple(screen for screen in SCREENS if has_server or not screen.needs_server)
+def build_app(workspace: Workspace) -> Starlette:
+    """Build the application on the sessions of this machine; access control goes around it.
+
+    `state.has_server` says whether the session server runs in the same process.
+    """
 
     async def show_shell(request: Request) -> Response:
+        has_server = request.app.state.has_server
+        screens = [screen for screen in SCREENS if has_server or not screen.needs_server]
         name = request.path_params.get("screen", screens[0].name)
         if name not in {screen.name for screen in screens}:
             raise HTTPException(404, "there is no such page")
@@ -41,7 +45,7 @@ def build_app(workspace: Workspace, *, has_server: bool = False) -> Starlette:
 
     app = Starlette(
         routes=[
-            *(route for screen in screens for route in screen.routes),
+            *(route for screen in SCREENS for route in screen.routes),
             *ROUTES,
             Route("/web/assets/{path:path}", show_asset),
             Route("/", show_shell),
@@ -56,6 +60,7 @@ def build_app(workspace: Workspace, *, has_server: bool = False) -> Starlette:
         lifespan=_run_feed,
     )
     app.state.workspace = workspace
+    app.state.has_server = False
     app.state.reading = Reading()
     app.state.changes = ChangeFeed(workspace)
     return app

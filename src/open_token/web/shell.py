@@ -1,6 +1,6 @@
 """The HTML around all screens: menu, list, pane."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from open_token.web.screens.definition import Screen
 from open_token.writers.escape import escape_attribute, escape_html
@@ -8,7 +8,7 @@ from open_token.writers.escape import escape_attribute, escape_html
 _THEME_ICON = "M12 3a9 9 0 1 0 9 9c0-.5 0-1-.1-1.4A5.4 5.4 0 0 1 13.4 3.1 9 9 0 0 0 12 3z"
 
 
-def render_shell(screens: Iterable[Screen], current: str) -> str:
+def render_shell(screens: Sequence[Screen], current: str) -> str:
     """Render the page in which all screens are shown; the script fills it."""
     links = "".join(_render_link(screen, current) for screen in screens if screen.in_menu)
     title = next(screen.title for screen in screens if screen.name == current)
