@@ -25,6 +25,7 @@ SECTIONS: dict[str, str] = {
     "Keys": r"/api/user/api-keys",
     "Logins": r"/api/auth/",
     "Schedules": r"/api/scheduled-tasks",
+    "OpenAI Responses": r"/v1/",
     "Others": r"/",
 }
 _METHODS = ("get", "post", "put", "patch", "delete")

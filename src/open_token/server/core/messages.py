@@ -40,6 +40,19 @@ class MessageRun(Struct, frozen=True, kw_only=True):
     """The last entry of the log before the run."""
     ended: int | None = None
     """The entry that ended it."""
+    started_at: str = ""
+    info: Json = msgspec.field(default_factory=dict)
+    """What the log has of its order."""
+
+
+class RunOutcome(Struct, frozen=True, kw_only=True):
+    """The end of a run."""
+
+    ended: Json
+    """The payload of `chat:end`."""
+    ended_at: str
+    turns: list[TurnProjection]
+    questions: list[Json]
 
 
 async def send_message(services: Services, caller: Caller, payload: Json) -> SentMessage:
@@ -93,6 +106,8 @@ async def _search_run(services: Services, sent: SentMessage) -> MessageRun | Non
                     run_id=started.data["run_id"],
                     turn_id=entry.data["turn"]["turn_id"],
                     position=started.seq - 1,
+                    started_at=started.at,
+                    info=started.data.get("info") or {},
                 )
         elif entry.kind == "run.ended" and run is not None:
             if entry.data["run_id"] == run.run_id:
@@ -100,8 +115,24 @@ async def _search_run(services: Services, sent: SentMessage) -> MessageRun | Non
     return run
 
 
-async def wait_for_outcome(services: Services, sent: SentMessage, run: MessageRun) -> Json:
-    """Wait until a run has ended; return its end as in `chat:end`, with its turns and questions."""
+async def find_sent_message(
+    services: Services, owner: str, session_id: str, message_id: str
+) -> SentMessage | None:
+    """Return a message that was sent before."""
+    state = await services.journal.state(owner, session_id)
+    if not _is_known(state, message_id):
+        return None
+    return SentMessage(
+        owner=owner,
+        session_id=session_id,
+        client_message_id=message_id,
+        position=await _find_position(services, owner, session_id, message_id),
+        ack={"queued": _is_queued(state, message_id)},
+    )
+
+
+async def wait_for_outcome(services: Services, sent: SentMessage, run: MessageRun) -> RunOutcome:
+    """Wait until a run has ended, and return its end with its turns and open questions."""
     await services.chat.wait_for_run_end(sent.owner, sent.session_id, run.run_id)
     turn_ids = []
     ended: LogEntry | None = None
@@ -116,15 +147,24 @@ async def wait_for_outcome(services: Services, sent: SentMessage, run: MessageRu
     state = await services.journal.state(sent.owner, sent.session_id)
     item = to_stream_item(ended, state)
     assert item is not None
-    turns = [state.turn(turn_id) for turn_id in turn_ids]
+    return RunOutcome(
+        ended=item["payload"],
+        ended_at=ended.at,
+        turns=[state.turn(turn_id) for turn_id in turn_ids],
+        questions=list_questions(state, turn_ids),
+    )
+
+
+def describe_outcome(sent: SentMessage, run: MessageRun, outcome: RunOutcome) -> Json:
+    """Return the end of a run as the answer to its message."""
     return {
-        **item["payload"],
+        **outcome.ended,
         "turn_id": run.turn_id,
         "client_message_id": sent.client_message_id,
-        "text": get_answer(turns),
-        "usage": add_usage(turns),
-        "questions": list_questions(state, turn_ids),
-        "turns": to_builtins(turns),
+        "text": get_answer(outcome.turns),
+        "usage": add_usage(outcome.turns),
+        "questions": outcome.questions,
+        "turns": to_builtins(outcome.turns),
     }
 
 

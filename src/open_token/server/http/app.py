@@ -18,6 +18,7 @@ from open_token.server.http import (
     memories,
     messages,
     meta,
+    openai,
     replays,
     responses,
     schedules,
@@ -53,6 +54,7 @@ ROUTERS = (
     transfer,
     replays,
     schedules,
+    openai,
 )
 
 _DESCRIPTION = """\

@@ -141,7 +141,8 @@ async def _wait(services: Services, sent: messages.SentMessage) -> dict[str, Any
     run = await messages.find_run(services, sent)
     if run is None:
         return _build_acceptance(sent)
-    return await messages.wait_for_outcome(services, sent, run)
+    outcome = await messages.wait_for_outcome(services, sent, run)
+    return messages.describe_outcome(sent, run, outcome)
 
 
 def _build_acceptance(sent: messages.SentMessage) -> dict[str, Any]:

@@ -26,11 +26,17 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     return Response(body, status, headers, media_type="application/json")
 
 
-async def handle_api_error(_: Request, problem: Exception) -> Response:
+async def handle_api_error(request: Request, problem: Exception) -> Response:
     """Answer with the status of an ApiError."""
     assert isinstance(problem, ApiError)
     headers = _ERROR_HEADERS.get(problem.status)
-    return json_response({"detail": problem.detail, "code": problem.code}, problem.status, headers)
+    body: dict[str, Any] = {"detail": problem.detail, "code": problem.code}
+    if request.url.path.startswith("/v1/"):
+        # Clients of OpenAI's API look for the message here.
+        kind = "invalid_request_error" if problem.status < 500 else "server_error"
+        error = {"message": problem.detail, "type": kind, "code": problem.code, "param": None}
+        body["error"] = error
+    return json_response(body, problem.status, headers)
 
 
 async def handle_store_error(request: Request, problem: Exception) -> Response:

@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from open_token.errors import StoreError
 from open_token.model.session_types import encode
-from open_token.server.core.messages import SentMessage, find_run
+from open_token.server.core.messages import MessageRun, SentMessage, find_run
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request, to_api_error
 from open_token.server.http.auth import ReadCaller, ServicesDep
@@ -49,6 +49,7 @@ class _Stream:
     """The send queue of a client; one that does not read is disconnected and may resume."""
 
     def __init__(self, max_bytes: int) -> None:
+        self.encode: Callable[[Frame], bytes] = _encode_frame
         self._max_bytes = max_bytes
         self.abort: Callable[[], None] = lambda: None
         """Closes the connection at once, even with unsent bytes in its buffer."""
@@ -67,7 +68,7 @@ class _Stream:
             self._parts.clear()
             self.abort()
         else:
-            data = _encode_frame(frame)
+            data = self.encode(frame)
             self._parts.append(data)
             self._size += len(data)
         self._added.set()
@@ -85,12 +86,11 @@ class _Stream:
         self._is_over = True
         self._added.set()
 
-    def fail(self, problem: ApiError) -> None:
-        """End the stream with an error, which has no id: a client that resumes gets it again."""
-        error = {"message": problem.detail, "code": problem.code, "detail": problem.detail}
-        item = encode({"type": "system:error", "payload": error})
-        self._parts.append(b"data: %s\n\n" % item)
-        self.on_end(problem)
+    def add(self, data: bytes) -> None:
+        """Add encoded events."""
+        self._parts.append(data)
+        self._size += len(data)
+        self._added.set()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield b": open\n\n"
@@ -205,11 +205,34 @@ async def events(
     return _EventStreamResponse(stream, release)
 
 
+class RunEncoder:
+    """Encodes the events of a run as the items of `turn:events`; other protocols override it."""
+
+    def start(self, run: MessageRun) -> bytes:
+        """Return what comes before the first item."""
+        return b""
+
+    def encode(self, frame: Frame) -> bytes:
+        """Return the events for a batch of items."""
+        return _encode_frame(frame)
+
+    def fail(self, problem: ApiError) -> bytes:
+        """Return the event of an error, which has no id: a client that resumes gets it again."""
+        error = {"message": problem.detail, "code": problem.code, "detail": problem.detail}
+        return b"data: %s\n\n" % encode({"type": "system:error", "payload": error})
+
+
 def stream_message(
-    services: Services, caller: Caller, sent: SentMessage, after: int
+    services: Services,
+    caller: Caller,
+    sent: SentMessage,
+    after: int = 0,
+    encoder: RunEncoder | None = None,
 ) -> StreamingResponse:
     """Stream the events of the run of a message, and end after its `chat:end`."""
+    encoder = encoder or RunEncoder()
     stream = _Stream(services.config.limits.pending_bytes)
+    stream.encode = encoder.encode
     connection = services.connections.add(caller, stream.on_end)
     subscriptions: list[Subscription] = []
 
@@ -219,15 +242,18 @@ def stream_message(
             if run is None or (run.ended is not None and run.ended <= after):
                 stream.finish()
                 return
+            stream.add(encoder.start(run))
             sink = _RunSink(stream, run.run_id)
             position = max(after, run.position)
             subscriptions.append(
                 await services.feed.subscribe(sent.owner, sent.session_id, "raw", position, sink)
             )
         except ApiError as problem:
-            stream.fail(problem)
+            stream.add(encoder.fail(problem))
+            stream.finish()
         except StoreError as problem:
-            stream.fail(to_api_error(problem))
+            stream.add(encoder.fail(to_api_error(problem)))
+            stream.finish()
 
     connecting = asyncio.ensure_future(connect())
 
