@@ -4,6 +4,7 @@ import {
   debounce, describeEmpty, describeProblem, element, formatBytes, formatClock, formatCost, formatCount,
   formatDay, formatTokens, getDay, request, shortenPath,
 } from "/web/assets/dom.js";
+import { SessionPage } from "/web/assets/session_page.js";
 
 const PAGE = 200;
 const HINT = "agent:codex since:2d failed:>0 cost:>5 touched:app.py words";
@@ -23,6 +24,7 @@ class SessionsView {
     this.total = 0;
     this.home = "";
     this.key = "";
+    this.page = new SessionPage(app, signal, () => this.leavePage());
     this.filter = new URLSearchParams(location.search).get("filter") || "";
     this.version = -1;
     this.build();
@@ -36,7 +38,7 @@ class SessionsView {
     });
     addEventListener("page-key", (event) => this.handlePageKey(event.detail), { signal });
     app.onNews((news) => this.takeNews(news), signal);
-    this.load();
+    this.load().then(() => this.welcome());
   }
 
   build() {
@@ -71,16 +73,12 @@ class SessionsView {
   /** The address has changed: show the session that it names. */
   navigate(route) {
     const key = route.path[0] || "";
-    this.hash = route.hash;
     const filter = route.query.get("filter") || "";
     if (filter !== this.filter) { this.filter = filter; this.field.value = filter; this.load(); }
     document.body.classList.toggle("reading", Boolean(key));
-    if (key !== this.key || !key) {
-      this.key = key;
-      this.showPage();
-    } else if (this.frame && this.hash && this.frame.contentWindow) {
-      this.frame.contentWindow.location.hash = this.hash;
-    }
+    this.key = key;
+    if (key) this.page.show(key, route.hash);
+    else this.showNothing();
     this.markCurrent();
   }
 
@@ -159,7 +157,6 @@ class SessionsView {
       this.body.replaceChildren(known
         ? describeEmpty("No session matches", "Change the filter, or search what was said with Ctrl-K.")
         : describeEmpty("No sessions yet", "Sessions of your agents appear here. `open-token formats` lists the folders that are searched; `open-token doctor` says what was found."));
-      if (!this.key) this.showPage();
       return;
     }
     const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.key;
@@ -171,7 +168,6 @@ class SessionsView {
       if (row) row.focus({ preventScroll: true });
     }
     this.markCurrent();
-    if (!this.key) this.showPage();
   }
 
   renderDays() {
@@ -280,89 +276,46 @@ class SessionsView {
     else this.app.handleKey(event);
   }
 
-  async showPage() {
-    const { pane } = this.app;
-    const key = this.key;
-    this.frame = null;
-    if (!key) {
-      this.app.setTitle("Sessions");
-      if (!pane.querySelector(".notice")) {
-        pane.replaceChildren(describeEmpty("Nothing is open", "Choose a session, or press j and Enter. Ctrl-K searches everything that was said; ? lists the keys."));
-      }
-      return;
-    }
+  /** On the first visit say what there is, and offer to keep what would be deleted. */
+  async welcome() {
+    if (this.key || !this.known) return;
     try {
-      const row = await request(`/web/sessions/${encodeURIComponent(key)}`, { signal: this.signal });
-      if (key !== this.key) return;
-      this.app.setTitle(row.title || row.id);
-      const waiting = element("div", { class: "waiting", role: "status" }, element("progress", { "aria-label": "Reading" }), ` Reading ${formatBytes(row.bytes)}`);
-      const frame = element("iframe", {
-        class: "page", title: row.title || row.id,
-        src: `/web/sessions/${encodeURIComponent(key)}/page${this.hash ? `#${this.hash}` : ""}`,
-      });
-      this.frame = frame;
-      watchFrame(frame, waiting, this.signal);
-      pane.replaceChildren(this.renderToolbar(row), element("div", { class: "frame" }, waiting, frame));
-    } catch (problem) {
-      if (problem.name !== "AbortError" && key === this.key) pane.replaceChildren(describeProblem(problem));
-    }
+      const state = await request("/web/settings/welcome", { signal: this.signal });
+      if (state.is_first && !this.key) this.app.pane.replaceChildren(this.renderWelcome(state));
+    } catch { /* it is only a greeting */ }
   }
 
-  renderToolbar(row) {
-    const short = row.id.length > 12 ? row.id.slice(0, 8) : row.id;
-    const has = (name) => document.querySelector(`[data-screen="${name}"]`);
-    const actions = [
-      ["share", "Share", `/share/${row.key}`, `open-token redact ${short} --review -o shared.json`],
-      ["handover", "Hand over", "", `open-token handoff ${short} --to codex`],
-      ["compare", "Compare", `/compare/${row.key}`, `open-token diff ${short} last`],
-      ["replay", "Replay", "", `open-token replay view ${short}`],
-      ["run", "Continue here", `/run?from=${row.key}`, ""],
-    ];
-    const buttons = actions
-      .filter(([name, , path, command]) => command || has(name))
-      .map(([name, label, path, command]) => (has(name)
-        ? element("a", { class: "button", href: path }, label)
-        : element("button", { type: "button", class: "button", title: `Copy: ${command}`, click: () => this.copy(command) }, label)));
-    return element(
-      "div", { class: "toolbar", role: "toolbar", "aria-label": "This session" },
-      element("button", { type: "button", class: "button back", click: () => this.leavePage() }, "All sessions"),
-      element("span", { class: "where" }, row.is_live ? element("span", { class: "live" }) : null, `${row.agent_title}${row.branch ? `, ${row.branch}` : ""}`),
-      element("span", { class: "actions" }, buttons),
-    );
-  }
-
-  copy(command) {
-    navigator.clipboard.writeText(command).then(
-      () => this.app.say(`Copied: ${command}`),
-      () => this.app.say(command),
-    );
-  }
-}
-
-/** Hide the progress as soon as the first rows are there, long before the last ones. */
-function watchFrame(frame, waiting, signal) {
-  const timer = setInterval(() => {
-    const inner = frame.contentDocument;
-    if (!inner || inner.URL === "about:blank" || !inner.querySelector(".blk, .wrap")) {
-      const problem = inner && inner.contentType === "application/json" && inner.readyState === "complete";
-      if (problem) {
-        clearInterval(timer);
-        waiting.replaceWith(describeProblem(readProblem(inner)));
-        frame.remove();
+  renderWelcome(state) {
+    const agents = formatCount(state.agents, "agent");
+    const soon = state.expiring
+      ? `${state.expiring.toLocaleString("en")} will be deleted by their agent within ${state.days} days. An archive on this machine keeps them.`
+      : "Some agents delete old sessions by themselves. An archive on this machine keeps them.";
+    const finish = (request_) => async (event) => {
+      const button = event.currentTarget;
+      button.disabled = true;
+      try {
+        const answer = await request_();
+        if (answer.archived !== undefined) this.app.say(`${formatCount(answer.archived, "session")} archived`);
+        if (!this.key) this.showNothing();
+      } catch (problem) {
+        this.app.pane.replaceChildren(describeProblem(problem));
       }
-      return;
-    }
-    clearInterval(timer);
-    waiting.remove();
-  }, 50);
-  signal.addEventListener("abort", () => clearInterval(timer));
-}
+    };
+    return element(
+      "section", { class: "welcome" },
+      element("h1", {}, `${formatCount(state.sessions, "session")} of ${agents}`),
+      element("p", {}, soon),
+      element(
+        "p", { class: "buttons" },
+        element("button", { type: "button", class: "button primary", click: finish(() => { this.app.say("Archiving"); return request("/web/settings/archive", { body: {} }); }) }, "Keep them"),
+        element("button", { type: "button", class: "button", click: finish(() => request("/web/settings/welcome", { body: {} })) }, "Just look"),
+      ),
+    );
+  }
 
-function readProblem(inner) {
-  try {
-    const answer = JSON.parse(inner.body.textContent);
-    return { message: answer.error, help: answer.help };
-  } catch {
-    return { message: "this session cannot be shown", help: "" };
+  showNothing() {
+    this.page.close();
+    this.app.setTitle("Sessions");
+    this.app.pane.replaceChildren(describeEmpty("Nothing is open", "Choose a session, or press j and Enter. Ctrl-K searches everything that was said; ? lists the keys."));
   }
 }
