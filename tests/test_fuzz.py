@@ -113,9 +113,10 @@ LONG = (
 @pytest.mark.parametrize(("count", "one_in"), [(60, 16), pytest.param(1000, 1, marks=LONG)])
 @pytest.mark.parametrize("target", [reading, checking], ids=["readers", "exports"])
 def test_a_short_campaign_finds_nothing(target: Any, count: int, one_in: int) -> None:
-    seeds = target.seeds([])
+    # Exporting every conversation takes ten times as long as trying the few that are tried here.
+    seeds = target.seeds([], one_in)
     campaign = Campaign("short", target, folder=None)
-    for data in [*seeds[::one_in], *islice(inputs(seeds, random.Random(1)), count)]:
+    for data in [*seeds, *islice(inputs(seeds, random.Random(1)), count)]:
         campaign.run(data)
     assert campaign.findings == {}
 
@@ -123,7 +124,7 @@ def test_a_short_campaign_finds_nothing(target: Any, count: int, one_in: int) ->
 class Fragile:
     """A target that breaks on two of its inputs."""
 
-    def seeds(self, more: list[Path]) -> list[bytes]:
+    def seeds(self, more: list[Path], one_in: int = 1) -> list[bytes]:
         return [b'{"a": 1}']
 
     def settings_for(self, data: bytes) -> str:

@@ -41,8 +41,8 @@ class TooSlow(Violated):
 class Target(Protocol):
     """What a target's module defines."""
 
-    def seeds(self, more: list[Path]) -> list[bytes]:
-        """Where mutation starts from."""
+    def seeds(self, more: list[Path], one_in: int = 1) -> list[bytes]:
+        """Return where mutation starts from: one conversation in so many, and those in `more`."""
         ...
 
     def settings_for(self, data: bytes) -> Any:

@@ -37,17 +37,19 @@ for _verb in ("dispatch", "validate", "verify"):
 _originals: dict[str, bytes] = {}
 
 
-def seeds(more: list[Path]) -> list[bytes]:
+def seeds(more: list[Path], one_in: int = 1) -> list[bytes]:
     """Exports in every shape, and a few of them spoiled in ways that mutation rarely finds."""
-    found = [data for way in known.WAYS for data in _exports(more, way)]
+    conversations = known.conversations(more)[::one_in]
+    found = [data for way in known.WAYS for data in _exports(conversations, way)]
     for data in found:
         if document := _whole(data):
             _originals[document["integrity"]["document_hash"]] = _covered(document)
     return found
 
 
-def _exports(more: list[Path], way: dict[str, str]) -> list[bytes]:
-    return [made for data in known.conversations(more) if (made := known.exported(data, way))]
+def _exports(conversations: list[bytes], way: dict[str, str]) -> list[bytes]:
+    exports = [known.exported(data, way) for data in conversations]
+    return [export for export in exports if export]
 
 
 def settings_for(data: bytes) -> bool:

@@ -102,9 +102,9 @@ _gate = functools.cache(detector.KeywordPrefilter)
 """Making it takes longer than a whole export of a small input, and it is the same each time."""
 
 
-def seeds(more: list[Path]) -> list[bytes]:
+def seeds(more: list[Path], one_in: int = 1) -> list[bytes]:
     """Conversations of every reader, and exports of them."""
-    found = known.conversations(more or known.real())
+    found = known.conversations(more or known.real())[::one_in]
     return found + known.exports(found)[::EXPORTS]
 
 

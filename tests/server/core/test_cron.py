@@ -79,7 +79,7 @@ def test_in_the_second_of_two_hours_it_was_due_in_the_first() -> None:
 @pytest.mark.parametrize("line", ["* * * * *", "30 1 * * *", "0 */6 * * *", "0 9 1 * *"])
 def test_the_newest_slot_is_the_one_before_the_next(line: str, zone: str) -> None:
     cron, start = parse_cron(line, zone), datetime(2026, 10, 31, tzinfo=UTC)
-    slots = [slot for slot, _ in zip(cron.slots(start), range(120), strict=False)]
+    slots = list(itertools.islice(cron.slots(start), 40))
     for slot, later in itertools.pairwise(slots):
         for now in (slot, slot + timedelta(milliseconds=1), later - timedelta(milliseconds=1)):
             assert cron.latest_slot(slots[0], now) == slot
