@@ -23,6 +23,7 @@ SECTIONS: dict[str, str] = {
     "Sessions": r"/api/sessions",
     "Memories": r"/api/memories",
     "Keys": r"/api/user/api-keys",
+    "People and tokens": r"/api/(users|tokens)\b",
     "Logins": r"/api/auth/",
     "Schedules": r"/api/scheduled-tasks",
     "OpenAI Responses": r"/v1/",

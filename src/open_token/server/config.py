@@ -17,13 +17,13 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upload_bytes: int = 256 << 20
     """Size of an upload or an import; a zip may unpack to eight times as much."""
     bodies_bytes: int = 1 << 30
-    """Total size of the request bodies of a key that are in flight."""
+    """Total size of the request bodies of a user that are in flight."""
     event_bytes: int = 1 << 20
     """Size of an event sent over a socket."""
     frame_bytes: int = 256 << 10
     """Size of a tool result in the log; a longer one becomes a blob with a preview."""
     requests_per_minute: int = 1200
-    """Requests per key, or per address without a known key."""
+    """Requests per user, or per address without a known key."""
     events_per_minute: int = 1200
     """Events that a user sends over sockets."""
     connections_per_user: int = 100
@@ -34,6 +34,12 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Size of these packets."""
     runs: int = 100
     """Concurrent runs on this node."""
+    runs_per_user: int = 20
+    """Concurrent runs of a user on this node; more wait."""
+    keys_per_user: int = 100
+    """API keys of a user, with those of logins."""
+    tasks_per_user: int = 100
+    """Scheduled tasks of a user."""
     workspace_bytes: int = 1 << 30
     """Size of the files of one session."""
     transfer_seconds: int = 900
@@ -97,6 +103,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether agents have memories."""
     sharing: bool = True
     """Whether sessions can be shared."""
+    jwt_keys: str | None = None
+    """The key set (JWKS) of an identity provider, a file or URL; its web tokens are then accepted."""
+    jwt_issuer: str | None = None
+    """The issuer that web tokens must name."""
+    jwt_audience: str | None = None
+    """The audience that web tokens must name."""
     schedule_grace: float = 3600.0
     """Seconds that a scheduled task may be late, as after downtime; later ones are recorded as
     missed."""

@@ -70,14 +70,15 @@ class TokenBuckets:
 class RequestLimits:
     """Rejects requests above the limits with 413 or 429.
 
-    A key that was accepted before has limits of its own. Requests with unknown keys share the
-    limits of their address."""
+    All keys of a user share one limit. Requests with unknown keys share the limits of their
+    address."""
 
     def __init__(self, app: Any, limits: Limits, now: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._limits = limits
         self._buckets = TokenBuckets(limits.requests_per_minute, now)
-        self._known_keys: OrderedDict[str, None] = OrderedDict()
+        self._known_keys: OrderedDict[str, str] = OrderedDict()
+        """The user of each key that was accepted."""
         self._concurrent: Counter[str] = Counter()
         self._body_bytes: Counter[str] = Counter()
 
@@ -89,7 +90,7 @@ class RequestLimits:
         # Of repeated headers the first one counts, as in the application.
         headers = dict(reversed(scope["headers"]))
         key = _hash_key(headers.get(b"authorization"))
-        client = key if key in self._known_keys else client_key(scope)
+        client = self._known_keys.get(key) or client_key(scope)
         max_bytes = self._max_body_bytes(scope, headers)
         budget = _ByteBudget(self._body_bytes, client, max(self._limits.bodies_bytes, max_bytes))
         rejection = self._check(scope, client, max_bytes, budget)
@@ -135,14 +136,14 @@ class RequestLimits:
                 del self._concurrent[client]
             body.budget.release()
         if key:
-            self._learn_key(key, body.status)
+            self._learn_key(key, body.status, scope.get("open_token.user"))
 
-    def _learn_key(self, key: str, status: int) -> None:
-        """Remember accepted keys, and forget rejected ones."""
+    def _learn_key(self, key: str, status: int, user_id: str | None) -> None:
+        """Remember the users of accepted keys, and forget rejected keys."""
         if status == 401:
             self._known_keys.pop(key, None)
         elif status < 400 or key in self._known_keys:
-            self._known_keys[key] = None
+            self._known_keys[key] = f"user:{user_id}" if user_id else key
             self._known_keys.move_to_end(key)
             while len(self._known_keys) > _MAX_KNOWN:
                 self._known_keys.popitem(last=False)

@@ -28,7 +28,7 @@ with contextlib.suppress(ImportError):
     new_event_loop = uvloop.new_event_loop
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
-_KEY_ROUTES = ("/api/user/api-keys", "/api/auth/")
+_KEY_ROUTES = ("/api/user/api-keys", "/api/users", "/api/auth/")
 _SHUTDOWN_SECONDS = 5
 """The time that open requests have when the server stops."""
 

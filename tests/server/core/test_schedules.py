@@ -131,18 +131,6 @@ def test_another_user_s_is_not_there(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
-def test_there_are_not_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
-        monkeypatch.setattr(schedules, "MAX_TASKS", 2)
-        for _ in range(2):
-            await services.schedules.add(ANNA, TASK)
-        with pytest.raises(ApiError) as caught:
-            await services.schedules.add(ANNA, TASK)
-        assert caught.value.status == 409
-
-    played(tmp_path, play)
-
-
 def test_started_by_hand_as_often_as_one_likes(tmp_path: Path) -> None:
     async def play(services: Services, scheduler: Scheduler, hand: Hand) -> None:
         task = await services.schedules.add(ANNA, {**TASK, "enabled": False})

@@ -18,6 +18,8 @@ OPEN = {
     "/api/share/{token}",
     "/api/auth/sdk/token",
 }
+COMMON = {"/api/auth/me", "/api/config", "/api/config/models"}
+"""What a token for one session may read besides."""
 READING = {
     "/api/sessions/{session_id}/checkout",
     "/api/sessions/tokenize/prompt",
@@ -136,7 +138,7 @@ def test_every_list_comes_in_parts(rest: RestServer, document: Any) -> None:
     `total`."""
     places = {"session_id": rest.session(), "task_id": planned(rest)}
     lists = []
-    for method, path, operation in operations(document):
+    for method, path, _ in operations(document):
         if method != "GET" or path.endswith("/calendar"):  # which is cut by its times
             continue
         known = set(re.findall(r"{(\w+)", path)) <= places.keys()
@@ -191,7 +193,7 @@ def resolved(schema: Any, document: Any) -> Any:
 
 
 @pytest.mark.spec("bearer-authorization")
-@pytest.mark.parametrize("who", ["nobody", "other", "reader", "revoked"])
+@pytest.mark.parametrize("who", ["nobody", "other", "reader", "revoked", "token"])
 def test_nobody_gets_in_who_may_not(rest: RestServer, document: Any, who: str) -> None:
     """Everything that a path names is there, and every body is one that the owner could send."""
     places = owned(rest)
@@ -203,6 +205,7 @@ def test_nobody_gets_in_who_may_not(rest: RestServer, document: Any, who: str) -
         "other": rest.person(),
         "reader": reader["plaintext"],
         "revoked": own["plaintext"],
+        "token": rest.post("/api/tokens", {"session_id": rest.session()})["token"],
     }
     before = kept(rest, places)
     for method, path, operation in operations(document):
@@ -239,6 +242,8 @@ def owned(rest: RestServer) -> dict[str, str]:
         "path": "a/b.txt",
         "dir": "a",
         "schedule": planned(rest),
+        "user_id": rest.post("/api/users", {"username": "carl"})["id"],
+        "user_key_id": "key_none",
         "response_id": rest.post("/v1/responses", {"input": "think"})["id"],
     }
 
@@ -267,6 +272,8 @@ def expected(who: str, method: str, path: str) -> set[int]:
         return {200, 204, 422}
     if who in ("nobody", "revoked"):
         return {401}
+    if who == "token":
+        return {200} if path in COMMON and method == "GET" else {403}
     if who == "reader":
         if method == "GET" and path != "/api/auth/sdk/authorize":
             return {404} if "background-tasks/" in path else {200}

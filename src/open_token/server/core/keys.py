@@ -2,7 +2,7 @@
 
 from open_token.model.session_types import ApiKey
 from open_token.server.core.services import Services
-from open_token.server.errors import not_found
+from open_token.server.errors import ApiError, conflict, not_found
 from open_token.server.store.rows import Caller, KeyRow, Scope
 
 
@@ -21,9 +21,19 @@ def to_api_key(row: KeyRow, plaintext: str | None = None) -> ApiKey:
 
 async def create_key(services: Services, caller: Caller, name: str, scope: Scope) -> ApiKey:
     """Create a key; its plain text is returned here and never again."""
+    if caller.expires_at is not None:
+        raise ApiError(403, "a token cannot create keys; use an API key", "token_scope")
+    await check_key_limit(services, caller.user.id)
     now = services.clock.now()
     row, plaintext = await services.store.add_key(caller.user.id, name, scope, now)
     return to_api_key(row, plaintext)
+
+
+async def check_key_limit(services: Services, user_id: str) -> None:
+    """Raise a 409 when a user has as many keys as allowed."""
+    limit = services.config.limits.keys_per_user
+    if len(await services.store.keys(user_id)) >= limit:
+        raise conflict(f"limit of {limit} keys reached; revoke one first", "too_many_keys")
 
 
 async def list_keys(services: Services, caller: Caller) -> list[ApiKey]:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from open_token.server.clock import parse_timestamp
+from open_token.server.core.keys import check_key_limit
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request
 from open_token.server.store.rows import Caller, KeyRow, User
@@ -28,6 +29,8 @@ class LoginCode(Struct, frozen=True):
 
 async def login(services: Services, caller: Caller) -> str:
     """Create a key for a login; logins that were not used for a month are revoked."""
+    if caller.expires_at is not None:
+        raise ApiError(403, "a token cannot log in; use an API key", "token_scope")
     now = services.clock.now()
     for key in await services.store.keys(caller.user.id):
         if not is_login(key) or key.id == caller.key.id:
@@ -87,6 +90,7 @@ async def exchange_code(services: Services, code: str, state: str, origin: str) 
 
 
 async def _create_login_key(services: Services, user_id: str) -> str:
+    await check_key_limit(services, user_id)
     now = services.clock.now()
     _, plaintext = await services.store.add_key(user_id, f"{_KEY_NAME_PREFIX}{now}", "full", now)
     return plaintext

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -57,6 +58,8 @@ class Runner:
         """The tasks by session: a session has one run at a time."""
         self._run_ids: dict[str, str] = {}
         """The run that each of these tasks works on."""
+        self._owners: Counter[str] = Counter()
+        """How many runs of each user are executed."""
         self._started: set[str] = set()
         """Runs whose task has had its first step: cancelled before that, a task would not run its
         exception handlers."""
@@ -146,7 +149,12 @@ class Runner:
     async def _claim_one(self) -> bool:
         now, until = await self._next_lease()
         run = await self._services.store.claim_run(
-            self._worker_id, now, until, _NO_LIMIT, self._expired_before(now)
+            self._worker_id,
+            now,
+            until,
+            _NO_LIMIT,
+            self._expired_before(now),
+            self._list_busy_owners(),
         )
         if run is None:
             return False
@@ -154,11 +162,17 @@ class Runner:
         if previous is not None:
             # Its last step is logged and it is about to end.
             await asyncio.wait([previous])
+        self._owners[run.owner] += 1
         task = asyncio.ensure_future(self._execute(run))
         self._tasks[run.session_id] = task
         self._run_ids[run.session_id] = run.id
         task.add_done_callback(lambda done: self._on_done(run, done))
         return True
+
+    def _list_busy_owners(self) -> list[str]:
+        """Return the users whose further runs wait, so that nobody takes all workers."""
+        limit = self._services.config.limits.runs_per_user
+        return [owner for owner, count in self._owners.items() if count >= limit]
 
     def _expired_before(self, now: str) -> str:
         """Return the time before which a lease counts as expired.
@@ -190,6 +204,9 @@ class Runner:
         if self._tasks.get(run.session_id) is task:
             del self._tasks[run.session_id]
             del self._run_ids[run.session_id]
+        self._owners[run.owner] -= 1
+        if not self._owners[run.owner]:
+            del self._owners[run.owner]
         self._stopped.discard(run.id)
         self._started.discard(run.id)
         problem = None if task.cancelled() else task.exception()

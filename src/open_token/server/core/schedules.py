@@ -18,7 +18,6 @@ from open_token.server.store.rows import NewTask, TaskRow, TaskRun
 
 Json = dict[str, Any]
 
-MAX_TASKS = 1000
 MAX_CALENDAR_ITEMS = 2000
 MAX_CALENDAR_SPAN = timedelta(days=366)
 _MAX_LENGTHS = {
@@ -61,8 +60,9 @@ class Schedules:
         for name in ("title", "prompt", "cron"):
             if name not in values:
                 raise bad_request(f"{name} is missing")
-        if len(await self._store.tasks(owner)) >= MAX_TASKS:
-            raise conflict(f"limit of {MAX_TASKS} scheduled tasks reached", "too_many_tasks")
+        limit = self._services.config.limits.tasks_per_user
+        if len(await self._store.tasks(owner)) >= limit:
+            raise conflict(f"limit of {limit} scheduled tasks reached", "too_many_tasks")
         body = {"allow_overlap": values.pop("allow_overlap", False)}
         values.setdefault("timezone", "UTC")
         task = NewTask(

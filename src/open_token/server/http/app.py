@@ -29,6 +29,7 @@ from open_token.server.http import (
     tasks,
     tokens,
     transfer,
+    users,
 )
 from open_token.server.http.auth import AuthBeforeBody
 from open_token.server.http.middleware import MessagesFastPath, RequestLog, StrictJson
@@ -42,6 +43,7 @@ ROUTERS = (
     sessions,
     branches,
     keys,
+    users,
     logins,
     memories,
     shares,

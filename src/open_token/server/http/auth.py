@@ -1,5 +1,6 @@
 """Authentication by API key, and the dependencies of routes that need a caller."""
 
+import re
 from collections.abc import MutableMapping
 from typing import Annotated, Any
 
@@ -7,6 +8,8 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from open_token.errors import StoreError
+from open_token.server.core.access_tokens import PREFIX
+from open_token.server.core.identity import identify
 from open_token.server.core.services import Services
 from open_token.server.core.workspace import Workspace
 from open_token.server.errors import ApiError, not_found
@@ -14,6 +17,10 @@ from open_token.server.http.responses import handle_api_error, handle_store_erro
 from open_token.server.store.rows import Caller
 
 _MAX_UNCHECKED_BODY = 64 << 10
+_COMMON_PATHS = ("/api/auth/me", "/api/config", "/api/config/models")
+_SESSION_PATH = re.compile(r"/api/sessions/([^/]+)(?:/([^/]+).*)?", re.DOTALL)
+_OWNER_ROUTES = (None, "env", "pin", "share", "sharing", "memory")
+"""Parts of a session that a token for it reads and does not change."""
 _bearer = HTTPBearer(auto_error=False, description="An API key: `sk-ot-v1-...`")
 
 
@@ -28,17 +35,26 @@ async def get_services(request: Request) -> Services:
 async def authenticate(
     scope: MutableMapping[str, Any], services: Services, key: str | None
 ) -> Caller:
-    """Return the caller with this key; raises a 401 when it is invalid."""
-    if key:
-        caller = await services.store.check_key(key, services.clock.now())
-    else:
-        caller = None
+    """Return the caller with this credential; raises a 401 when it is invalid."""
+    caller = await identify(services, key) if key else None
     if caller is None:
         raise ApiError(
             401, "a valid API key is required: Authorization: Bearer <key>", "unauthorized"
         )
+    if caller.session_id is not None:
+        _require_session_route(scope, caller.session_id)
     scope["open_token.user"] = caller.user.id
     return caller
+
+
+def _require_session_route(scope: MutableMapping[str, Any], session_id: str) -> None:
+    """Raise a 403 unless a request stays within the session of its token."""
+    if scope["path"] in _COMMON_PATHS and scope["method"] == "GET":
+        return
+    match = _SESSION_PATH.fullmatch(scope["path"])
+    is_owners = scope["method"] != "GET" and match is not None and match[2] in _OWNER_ROUTES
+    if match is None or match[1] != session_id or is_owners:
+        raise ApiError(403, "this token is for one session only", "token_scope")
 
 
 async def require_key(
@@ -47,8 +63,18 @@ async def require_key(
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Require any valid key."""
-    key = credentials.credentials if credentials else None
+    key = credentials.credentials if credentials else _find_query_token(request)
     return await authenticate(request.scope, services, key)
+
+
+def _find_query_token(request: Request) -> str | None:
+    """Return the token in the address of an event stream: EventSource cannot send headers.
+
+    API keys are not accepted there, because addresses are logged along the way."""
+    if request.method != "GET" or not request.url.path.endswith("/events"):
+        return None
+    token = request.query_params.get("token", "")
+    return token if token.startswith(PREFIX) else None
 
 
 async def require_write_key(caller: Annotated[Caller, Depends(require_key)]) -> Caller:

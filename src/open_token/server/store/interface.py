@@ -127,6 +127,9 @@ class UserStore(Protocol):
     async def check_key(self, plaintext: str, at: str) -> Caller | None:
         """Return the owner of a valid key; its use is recorded once a minute."""
 
+    async def sign(self, text: str) -> bytes:
+        """Return a signature of a text by the pepper."""
+
     async def add_share(
         self,
         owner: str,
@@ -195,8 +198,11 @@ class RunStore(Protocol):
         lease_until: str,
         most_attempts: int = 3,
         lapsed: str | None = None,
+        excluded: Collection[str] = (),
     ) -> Run | None:
-        """Claim the oldest run that is queued, or whose lease ended before now (or `lapsed`)."""
+        """Claim the oldest run that is queued, or whose lease ended before now (or `lapsed`).
+
+        Runs of the excluded owners wait."""
 
     async def renew_lease(self, fence: Fence, lease_until: str) -> bool:
         """Extend the lease of a run; False when another worker has taken it over."""

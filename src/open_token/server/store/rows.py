@@ -201,6 +201,11 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     user: User
     key: KeyRow
+    """The API key, or that which has minted the token; without an id there is none."""
+    session_id: str | None = None
+    """The only session that the caller may use."""
+    expires_at: str | None = None
+    """When the token of the caller ends."""
 
 
 class NewMemory(Struct, frozen=True, kw_only=True):

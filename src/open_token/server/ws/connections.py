@@ -115,12 +115,18 @@ class Connections:
                     _log.warning("cannot check keys; retrying")
 
     async def _check_user(self, user_id: str) -> None:
-        """Disconnect the connections whose key was revoked, or whose user was disabled."""
+        """Disconnect whose key was revoked, whose token has expired, or whose user was disabled."""
         store = self._services.store
         user = await store.user(user_id)
-        valid_keys: set[str] = set()
-        if user is not None and user.disabled_at is None:
-            valid_keys = {key.id for key in await store.keys(user_id)}
+        is_disabled = user is None or user.disabled_at is not None
+        valid_keys: dict[str, set[str]] = {}
         for connection in tuple(self._by_user.get(user_id, ())):
-            if connection.caller.key.id not in valid_keys:
+            key = connection.caller.key
+            expires_at = connection.caller.expires_at
+            if key.user_id not in valid_keys:
+                valid_keys[key.user_id] = {known.id for known in await store.keys(key.user_id)}
+            is_revoked = bool(key.id) and key.id not in valid_keys[key.user_id]
+            if is_disabled or is_revoked:
                 connection.disconnect(ApiError(401, "this key was revoked", "unauthorized"))
+            elif expires_at is not None and expires_at <= self._services.clock.now():
+                connection.disconnect(ApiError(401, "this token has expired", "unauthorized"))

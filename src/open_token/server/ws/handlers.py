@@ -11,6 +11,7 @@ from socketio.exceptions import ConnectionRefusedError as ConnectionRejected
 
 from open_token.errors import StoreError
 from open_token.model.log_events import Json, LogError
+from open_token.server.core.identity import identify
 from open_token.server.core.services import Services
 from open_token.server.errors import (
     ApiError,
@@ -28,7 +29,8 @@ from open_token.server.ws.sockets import SocketServer, encode_packet
 
 _FORMATS: dict[Any, Dialect] = {None: "legacy", "legacy": "legacy", "raw": "raw"}
 _MAX_TEXT = 500
-"""Characters of a session id or a key; longer ones cannot exist."""
+"""Characters of a session id; longer ones cannot exist."""
+_MAX_TOKEN = 16 << 10
 _MAX_SUBSCRIPTIONS = 1000
 _CAPACITY_POLL_SECONDS = 0.02
 _log = logging.getLogger(__name__)
@@ -152,7 +154,7 @@ class SocketHandlers:
         token = _find_token(environ, auth)
         caller = None
         if token:
-            caller = await self._services.store.check_key(token, self._services.clock.now())
+            caller = await identify(self._services, token)
         if caller is None:
             raise ApiError(401, "a valid API key is required: auth {token}", "unauthorized")
         return caller
@@ -207,6 +209,8 @@ class SocketHandlers:
             self._services.connections.count_event(client.connection)
             if session_id is None:
                 raise bad_request("this event needs an object with a session_id")
+            if client.caller.session_id not in (None, session_id):
+                raise not_found()
             async with client.lock:
                 result = await handler(client, payload)
             # A future is awaited outside the lock, so that it does not delay later events.
@@ -287,7 +291,7 @@ def _find_token(environ: Json, auth: Any) -> str | None:
     if token is None:
         scheme, _, credentials = str(environ.get("HTTP_AUTHORIZATION", "")).partition(" ")
         token = credentials if scheme.lower() == "bearer" else None
-    if isinstance(token, str) and 0 < len(token) <= _MAX_TEXT:
+    if isinstance(token, str) and 0 < len(token) <= _MAX_TOKEN:
         return token
     return None
 

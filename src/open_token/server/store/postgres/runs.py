@@ -1,5 +1,7 @@
 """The queue of runs in PostgreSQL; nodes skip rows that another node is just claiming."""
 
+from collections.abc import Collection
+
 import asyncpg
 
 from open_token.server.store.errors import FencedError
@@ -18,6 +20,7 @@ _NEXT_RUN = """
     WHERE status IN ('queued', 'running')
         AND (status = 'queued' OR lease_until < $1 OR lease_until > $3)
         AND attempts < $2
+        AND (SELECT owner FROM sessions WHERE number = this.session) <> ALL ($4::text[])
         AND NOT EXISTS (
             SELECT 1 FROM runs AS other
             WHERE other.session = this.session AND other.status IN ('queued', 'running')
@@ -73,6 +76,7 @@ async def claim_run(
     lease_until: str,
     most_attempts: int = 3,
     lapsed: str | None = None,
+    excluded: Collection[str] = (),
 ) -> Run | None:
     """Claim the oldest run that is queued or whose lease has expired."""
     run_id = await db.fetchval(
@@ -80,6 +84,7 @@ async def claim_run(
         now if lapsed is None else lapsed,
         most_attempts,
         get_lease_horizon(now, lease_until),
+        list(excluded),
     )
     if run_id is None:
         return None

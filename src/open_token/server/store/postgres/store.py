@@ -228,6 +228,10 @@ class PostgresStore:
                 await self.write(lambda db: user_queries.record_key_use(db, key_id, at))
         return caller
 
+    async def sign(self, text: str) -> bytes:
+        """Return a signature of a text by the pepper."""
+        return tokens.hash_secret(self._pepper, text)
+
     async def add_share(
         self,
         owner: str,

@@ -1,6 +1,8 @@
 """The queue of runs in SQLite, with leases and fencing tokens."""
 
+import json
 import sqlite3
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +18,8 @@ _SELECT_RUN = """
 _NEXT_RUN = """
     SELECT id FROM runs AS this
     WHERE attempts < :most
+        AND (SELECT owner FROM sessions WHERE number = this.session)
+            NOT IN (SELECT value FROM json_each(:excluded))
         AND (
             status = 'queued'
             OR status = 'running' AND (lease_until < :lapsed OR lease_until > :far)
@@ -93,12 +97,14 @@ def claim_run(
     lease_until: str,
     most_attempts: int = 3,
     lapsed: str | None = None,
+    excluded: Collection[str] = (),
 ) -> Run | None:
     """Claim the oldest run that is queued or whose lease has expired."""
     parameters = {
         "lapsed": now if lapsed is None else lapsed,
         "far": get_lease_horizon(now, lease_until),
         "most": most_attempts,
+        "excluded": json.dumps(list(excluded)),
     }
     row = db.execute(_NEXT_RUN, parameters).fetchone()
     if row is None:

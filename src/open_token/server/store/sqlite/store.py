@@ -209,6 +209,10 @@ class SqliteStore:
                 await self.database.writer.submit(user_queries.record_key_use, key_id, at)
         return caller
 
+    async def sign(self, text: str) -> bytes:
+        """Return a signature of a text by the pepper."""
+        return self._hash(text)
+
     async def add_share(
         self,
         owner: str,
