@@ -5,7 +5,7 @@ ROUNDS ?= 1000
 
 FORMAT ?= claude_code
 
-.PHONY: help test test-full check accept bench compare fuzz crash disconnects nodes soak agents clean ready
+.PHONY: help test test-full check accept bench compare fuzz crash disconnects nodes soak agents dist hashes clean ready
 
 help:
 	@echo 'make test       lint, types and tests'
@@ -20,6 +20,8 @@ help:
 	@echo 'make nodes      nodes killed, paused and cut off ROUNDS=48 times while agents speak; SEED=, LEASE=3 seconds'
 	@echo 'make soak       10,000 sessions, 500 sockets, 50 agents for SECONDS=1200: memory and delivery; STORE=postgres'
 	@echo 'make agents     the real agents go on with conversations handed over to them, run recorded ones again, call hooks, write sessions that we read; needs npm; WORDS="codex FILE"'
+	@echo 'make dist       wheel, source distribution and bill of materials in dist/, built twice, installed and tried'
+	@echo 'make hashes     the hashes of all dependencies, after a change of constraints.txt'
 	@echo 'make clean      remove everything that was made here'
 
 ready:
@@ -40,7 +42,7 @@ test-full: ready
 	$(PYTHON) -m pytest -n auto --dist worksteal -m full
 
 accept: ready
-	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py tests/test_spec_coverage.py
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py tests/test_spec_coverage.py tests/test_dependencies_page.py
 
 bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh
@@ -71,6 +73,16 @@ agents: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_hooks.py $(WORDS)
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_sessions.py $(WORDS)
 
+dist: ready
+	scripts/release.sh
+	.venv.release/bin/python scripts/make_dist.py
+
+# Markers and hashes only: no address of an index goes into the file.
+hashes: ready
+	scripts/release.sh
+	.venv.release/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		-c constraints.txt --no-header --no-annotate --no-emit-index-url --quiet -o hashes.txt
+
 clean:
-	rm -rf .venv .venv.full .venv.schemathesis .venv.datasets .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv.release .venv.full .venv.schemathesis .venv.datasets .venv.harbor .node.full .venv.lock .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
