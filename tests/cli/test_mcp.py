@@ -88,8 +88,11 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
         async with mcp.Client(started, mode=mode) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools if tool.annotations.read_only_hint] == [
-                "list_sessions", "search", "brief", "validate", "verify", "get_events",
+                "list_sessions", "search", "brief", "show_conversation", "validate", "verify",
+                "get_events",
             ]  # fmt: skip
+            expected = "2026-07-28" if mode == "auto" else "2025-11-25"
+            assert client.session.protocol_version == expected
             listed = await client.call_tool("list_sessions", {"limit": 3})
             known = listed.structured_content["sessions"][0]["id"]
             told = await client.call_tool("brief", {"session": known})
@@ -106,5 +109,16 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
             assert (await client.call_tool("get_events", {"file": "/etc/passwd"})).is_error
             with pytest.raises(mcp.MCPError):
                 await client.call_tool("no such tool", {})
+            (app,) = (await client.list_resources()).resources
+            shown = await client.call_tool("show_conversation", {"session": known})
+            for uri, start in (
+                (str(app.uri), "<!doctype html>"),
+                (shown.structured_content["page"], "<!doctype html>"),
+            ):
+                (content,) = (await client.read_resource(uri)).contents
+                assert content.text.startswith(start)
+            assert (await client.list_resource_templates()).resource_templates
+            with pytest.raises(mcp.MCPError):
+                await client.read_resource("open-token://pages/nothing/")
 
     asyncio.run(asyncio.wait_for(use(), 60))

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_token.errors import InputError
-from open_token.mcp.protocol import MAX_LINE_BYTES, VERSIONS, answer_line, serve
+from open_token.mcp.protocol import (
+    MAX_LINE_BYTES,
+    STATELESS_VERSION,
+    VERSIONS,
+    answer_line,
+    serve,
+)
+
+PREFIX = "io.modelcontextprotocol/"
+META = {f"{PREFIX}protocolVersion": STATELESS_VERSION, f"{PREFIX}clientCapabilities": {}}
 
 
 class Fake:
@@ -26,6 +35,19 @@ class Fake:
         if name == "crash":
             raise RuntimeError("secret words")
         return {"said": given} if name == "echo" else None
+
+    def list_resources(self) -> list[dict[str, Any]]:
+        return [{"uri": "ui://one"}]
+
+    def list_resource_templates(self) -> list[dict[str, Any]]:
+        return []
+
+    def read_resource(self, uri: str) -> dict[str, Any] | None:
+        if uri == "crash":
+            raise RuntimeError("secret words")
+        if uri == "fail":
+            raise InputError("it is broken", where="/secret/place", help="mend it")
+        return {"uri": uri, "text": "page"} if uri == "ui://one" else None
 
 
 def ask(method: Any, params: Any = None, **more: Any) -> Any:
@@ -50,7 +72,8 @@ def test_a_supported_version_is_confirmed(version: str) -> None:
     assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
     assert answer["result"]["protocolVersion"] == version
     assert answer["result"]["serverInfo"]["name"] == "open-token"
-    assert answer["result"]["capabilities"] == {"tools": {"listChanged": False}}
+    assert answer["result"]["capabilities"]["tools"] == {"listChanged": False}
+    assert f"{PREFIX}ui" in answer["result"]["capabilities"]["extensions"]
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2099-01-01", 7, None])
@@ -92,11 +115,60 @@ def test_invalid_requests_get_error_codes() -> None:
     assert code(ask("ping", jsonrpc="1.0")) == -32600
     assert code(ask(7)) == -32600
     assert code(ask("ping", id=None)) == -32600
-    assert code(ask("resources/list")) == -32601
+    assert code(ask("prompts/list")) == -32601
+    assert code(ask("resources/read", {"uri": "ui://other"})) == -32002
+    assert code(ask("resources/read", {"uri": 1})) == -32602
     assert code(ask("ping", [1])) == -32602
     assert code(ask("tools/call", {"name": "nothing"})) == -32602
     assert code(ask("tools/call", {"name": 1})) == -32602
     assert code(ask("tools/call", {"name": "echo", "arguments": [1]})) == -32602
+
+
+def ask_stateless(method: str, **params: Any) -> Any:
+    return ask(method, {**params, "_meta": META})
+
+
+def test_versions_are_discovered_without_initialization() -> None:
+    result = ask_stateless("server/discover")["result"]
+    assert result["supportedVersions"] == [STATELESS_VERSION, *VERSIONS]
+    assert result["resultType"] == "complete"
+    assert result["instructions"] == "Ask."
+    assert result["_meta"][f"{PREFIX}serverInfo"]["name"] == "open-token"
+
+
+def test_stateless_results_say_how_long_they_hold() -> None:
+    listed = ask_stateless("tools/list")["result"]
+    assert (listed["resultType"], listed["cacheScope"]) == ("complete", "private")
+    assert listed["ttlMs"] > 0
+    read = ask_stateless("resources/read", uri="ui://one")["result"]
+    assert read["contents"] == [{"uri": "ui://one", "text": "page"}]
+    assert read["ttlMs"] == 0
+    called = ask_stateless("tools/call", name="echo", arguments={"a": 1})["result"]
+    assert called["structuredContent"] == {"said": {"a": 1}}
+    assert "ttlMs" not in called
+    # What was removed from this version is unknown in it.
+    assert code(ask_stateless("ping")) == -32601
+    assert code(ask_stateless("initialize")) == -32601
+    assert code(ask_stateless("resources/read", uri="ui://other")) == -32602
+
+
+def test_stateless_requests_describe_their_client() -> None:
+    version = f"{PREFIX}protocolVersion"
+    assert code(ask("server/discover")) == -32602
+    assert code(ask("server/discover", {"_meta": {version: 7}})) == -32602
+    assert code(ask("tools/list", {"_meta": {version: STATELESS_VERSION}})) == -32602
+    newer = ask("tools/list", {"_meta": {**META, version: "2099-01-01"}})
+    assert code(newer) == -32022
+    assert newer["error"]["data"] == {
+        "supported": [STATELESS_VERSION, *VERSIONS],
+        "requested": "2099-01-01",
+    }
+
+
+def test_errors_of_a_resource_are_reported_without_content() -> None:
+    failed = ask("resources/read", {"uri": "fail"})["error"]
+    assert (failed["code"], failed["message"]) == (-32602, "it is broken\nhelp: mend it")
+    assert "secret" not in json.dumps(ask("resources/read", {"uri": "crash"}))
 
 
 def test_nobody_waits_for_an_answer_to_a_notification() -> None:

@@ -142,6 +142,24 @@ class BriefResult(msgspec.Struct):
     events_hash: str
 
 
+class ShowRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of show_conversation."""
+
+    session: SessionId
+    redact: RedactLevel = ""
+
+
+class ShowResult(msgspec.Struct):
+    """Result of show_conversation."""
+
+    notice: Notice
+    page: Annotated[str, Meta(description="The resource of the page, for the client.")]
+    title: str
+    conversation_id: str
+    reader: str
+    events: int
+
+
 class ExportRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Arguments of export_conversation."""
 
@@ -164,6 +182,7 @@ class ExportRequest(msgspec.Struct, forbid_unknown_fields=True):
 class ExportResult(msgspec.Struct):
     """Result of export_conversation."""
 
+    notice: Notice
     file: str
     conversation_id: str
     reader: str
@@ -195,6 +214,7 @@ class Fault(msgspec.Struct):
 class ValidationResult(msgspec.Struct):
     """Result of validate."""
 
+    notice: Notice
     valid: bool
     errors: int
     warnings: int
@@ -204,6 +224,7 @@ class ValidationResult(msgspec.Struct):
 class VerificationResult(msgspec.Struct):
     """Result of verify."""
 
+    notice: Notice
     unchanged: Annotated[
         bool, Meta(description="Whether all hashes match; it does not say who made it.")
     ]

@@ -32,6 +32,15 @@ from open_token.library.discovery import (
     open_session,
 )
 from open_token.library.index import Filters, FoundSession, SearchIndex
+from open_token.mcp.pages import (
+    APP_URI,
+    MAX_PAGE_BYTES,
+    build_page_uri,
+    describe_app,
+    describe_page_template,
+    parse_page_uri,
+    read_app,
+)
 from open_token.mcp.schemas import (
     NOTICE,
     BriefRequest,
@@ -49,6 +58,8 @@ from open_token.mcp.schemas import (
     SearchResult,
     SearchSession,
     SessionRow,
+    ShowRequest,
+    ShowResult,
     ValidationResult,
     VerificationResult,
     build_schema,
@@ -56,7 +67,7 @@ from open_token.mcp.schemas import (
 from open_token.model.document import Event, Record
 from open_token.model.titles import shorten
 from open_token.options import ExportOptions
-from open_token.pipeline import export
+from open_token.pipeline import Receipt, export
 from open_token.redaction.text_stream import redact_text
 from open_token.settings import load_settings
 from open_token.sources.source import Source
@@ -84,6 +95,8 @@ class Tool:
     result: type[msgspec.Struct]
     hints: dict[str, bool]
     run: Callable[..., msgspec.Struct]
+    page: str = ""
+    """The resource that shows the result to the person, in clients that can."""
 
 
 class Toolbox:
@@ -132,6 +145,12 @@ class Toolbox:
                 BriefRequest, BriefResult, _READ_ONLY, self.brief,
             ),
             Tool(
+                "show_conversation", "Show a conversation to the person",
+                "Show a conversation to the person as a page inside this client, with secrets redacted. The result "
+                "has counts only; to read it yourself, use brief or get_events.",
+                ShowRequest, ShowResult, _READ_ONLY, self.show_conversation, APP_URI,
+            ),
+            Tool(
                 "export_conversation", "Export a conversation",
                 "Write a conversation as an Open-Token document into the folder of this server, with secrets "
                 "redacted. Returns the path, counts and the hash, not the conversation.",
@@ -154,17 +173,7 @@ class Toolbox:
 
     def list_tools(self) -> list[dict[str, Any]]:
         """Return the tools as the protocol describes them."""
-        return [
-            {
-                "name": tool.name,
-                "title": tool.title,
-                "description": tool.description,
-                "inputSchema": build_schema(tool.arguments),
-                "outputSchema": build_schema(tool.result),
-                "annotations": {"title": tool.title, **tool.hints},
-            }
-            for tool in self._tools.values()
-        ]
+        return [_describe_tool(tool) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Return the result of a call; None for an unknown tool."""
@@ -177,6 +186,46 @@ class Toolbox:
             raise UsageError(str(problem), help=f"see the schema of {name}") from None
         result: dict[str, Any] = replace_lone_surrogates(msgspec.to_builtins(tool.run(request)))
         return result
+
+    def list_resources(self) -> list[dict[str, Any]]:
+        """Return the page that shows conversations, an MCP App."""
+        return [describe_app()]
+
+    def list_resource_templates(self) -> list[dict[str, Any]]:
+        """Return the template of the pages that the app shows."""
+        return [describe_page_template()]
+
+    def read_resource(self, uri: str) -> dict[str, Any] | None:
+        """Return the app, or the page of one conversation; None for anything else."""
+        if uri == APP_URI:
+            return read_app()
+        wanted = parse_page_uri(uri)
+        if wanted is None:
+            return None
+        session_id, level = wanted
+        request = msgspec.convert({"session": session_id, "redact": level}, ShowRequest)
+        page, _, _ = self._render_page(request)
+        return {"uri": uri, "mimeType": "text/html", "text": page}
+
+    def show_conversation(self, request: ShowRequest) -> ShowResult:
+        """Return where the client finds the page of one conversation."""
+        _, session, receipt = self._render_page(request)
+        masked = _redact_session(session, self._build_context({"redact": request.redact}))
+        return ShowResult(
+            notice=NOTICE,
+            page=build_page_uri(session.id, request.redact),
+            title=masked.title or "",
+            conversation_id=receipt.conversation_id,
+            reader=receipt.reader,
+            events=receipt.events,
+        )
+
+    def _render_page(self, request: ShowRequest) -> tuple[str, Session, Receipt]:
+        context = self._build_context({"redact": request.redact, "max_bytes": MAX_PAGE_BYTES})
+        session = self._find_session(request.session)
+        out = io.BytesIO()
+        receipt = export(open_session(session), out, context, session.reader, to="html")
+        return out.getvalue().decode(), session, receipt
 
     def list_sessions(self, request: ListRequest) -> ListResult:
         """Return the newest conversations."""
@@ -264,6 +313,7 @@ class Toolbox:
         for note in receipt.notes:
             omitted[note.code] = omitted.get(note.code, 0) + note.count
         return ExportResult(
+            notice=NOTICE,
             file=str(target),
             conversation_id=receipt.conversation_id,
             reader=receipt.reader,
@@ -287,7 +337,7 @@ class Toolbox:
         errors = sum(problem.severity == "error" for problem in problems)
         context = self._build_context({})
         shown = [_redact_problem(problem, context) for problem in problems[:_MAX_PROBLEMS]]
-        return ValidationResult(not errors, errors, len(problems) - errors, shown)
+        return ValidationResult(NOTICE, not errors, errors, len(problems) - errors, shown)
 
     def verify(self, request: FileRequest) -> VerificationResult:
         """Recompute all hashes of one file."""
@@ -299,7 +349,7 @@ class Toolbox:
         ]
         states = [judged.state for judged in verdict.signatures]
         return VerificationResult(
-            verdict.status == VERIFIED, verdict.status, verdict.events, reasons, states
+            NOTICE, verdict.status == VERIFIED, verdict.status, verdict.events, reasons, states
         )
 
     def get_events(self, request: EventsRequest) -> EventsResult:
@@ -384,6 +434,20 @@ class Toolbox:
                 "no such export in the folder of this server", help="use export_conversation first"
             )
         return Source.of(Path(os.path.realpath(path)))
+
+
+def _describe_tool(tool: Tool) -> dict[str, Any]:
+    described = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": build_schema(tool.arguments),
+        "outputSchema": build_schema(tool.result),
+        "annotations": {"title": tool.title, **tool.hints},
+    }
+    if tool.page:
+        described["_meta"] = {"ui": {"resourceUri": tool.page}}
+    return described
 
 
 def _build_search_session(session: FoundSession) -> SearchSession:
