@@ -72,6 +72,7 @@ agents: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_replays.py $(WORDS)
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_hooks.py $(WORDS)
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_sessions.py $(WORDS)
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/real_plugins.py $(WORDS)
 
 dist: ready
 	scripts/release.sh

@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+MANIFESTS = (
+    "src/open_token/plugin/.claude-plugin/plugin.json",
+    "src/open_token/plugin/plugin.json",
+)
 
 
 def main(words: list[str]) -> int:
@@ -51,17 +55,11 @@ def find_problems(tag: str, root: Path) -> list[str]:
 def list_copies(root: Path) -> list[tuple[str, str]]:
     """Return the versions in manifests, which their registries require to be literal."""
     copies = []
-    for path in sorted(root.glob("**/*.json")):
-        name = path.relative_to(root).as_posix()
-        if name not in MANIFESTS:
-            continue
-        manifest = json.loads(path.read_bytes())
+    for name in MANIFESTS:
+        manifest = json.loads((root / name).read_bytes())
         copies.append((name, manifest["version"]))
         copies += [(name, package["version"]) for package in manifest.get("packages", ())]
     return copies
-
-
-MANIFESTS: tuple[str, ...] = ()
 
 
 if __name__ == "__main__":

@@ -159,7 +159,9 @@ complete -o filenames -F _open_token open-token"""
 
 def _render_zsh() -> str:
     global_flags = " ".join(_GLOBAL_FLAGS)
-    verbs = "\n".join(f"    '{name}:{summary}'" for name, summary in VERBS.items())
+    verbs = "\n".join(
+        "    '" + f"{name}:{summary}".replace("'", "'\\''") + "'" for name, summary in VERBS.items()
+    )
     other_verbs = "\n".join(
         f"""  elif [[ ${{words[2]}} == {verb} ]]; then
     compadd -- {" ".join(words)} {global_flags}
@@ -220,7 +222,8 @@ def _render_fish() -> str:
         complete(f"'__fish_seen_subcommand_from {verbs}'", arguments)
 
     for name, summary in VERBS.items():
-        complete("__fish_use_subcommand", f"-f -a {name} -d '{summary}'")
+        described = summary.replace("'", "\\'")
+        complete("__fish_use_subcommand", f"-f -a {name} -d '{described}'")
     readers = "export redact diff"
     for word in _list_option_words():
         complete_verb(readers, f"-a '{word}'")

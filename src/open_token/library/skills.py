@@ -246,7 +246,7 @@ def _resolve_links(path: Path) -> Path:
 
 
 def _get_shipped_root() -> Traversable:
-    return resources.files("open_token").joinpath("skill", SKILL_NAME)
+    return resources.files("open_token").joinpath("plugin", "skills", SKILL_NAME)
 
 
 def _read_shipped_files() -> dict[str, bytes]:
