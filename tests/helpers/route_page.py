@@ -20,6 +20,7 @@ SECTIONS: dict[str, str] = {
     "Sharing": r"/api/sessions/\{[^}]+\}/share\b(?!ing)|/api/share/",
     "Events as a stream": r"/api/sessions/\{[^}]+\}/events$",
     "Counting tokens": r"/api/sessions/tokenize/",
+    "Agents": r"/api/profiles|/api/sessions/\{[^}]+\}/agent$",
     "Sessions": r"/api/sessions",
     "Memories": r"/api/memories",
     "Keys": r"/api/user/api-keys",

@@ -54,6 +54,14 @@ class SessionChanged(EventData, kw_only=True):
     changes: Json
 
 
+class AgentChanged(EventData, kw_only=True):
+    """The profile of the agent and its settings from now on; see `AgentSettings`."""
+
+    profile: Json | None = None
+    """Id and name of the profile that the settings were taken from."""
+    settings: Json = field(default_factory=dict)
+
+
 class RunStarted(EventData, kw_only=True):
     """The agent starts to work."""
 
@@ -191,15 +199,32 @@ class ToolReturned(CallEventData, kw_only=True):
 
 
 class QuestionAsked(CallEventData, kw_only=True):
-    """The agent asks the user; the call waits."""
+    """A call waits for the user: for an answer, for an approval, or for a result of the client."""
 
+    kind: Literal["question", "approval", "client_tool"] = "question"
     questions: list[Json] = field(default_factory=list)
     source_loop: str | None = None
 
+    def build_reference(self) -> Json | None:
+        """Return what a call that waits for an approval or a result refers to: itself."""
+        if self.kind == "question":
+            return None
+        description = self.questions[0].get("question") if self.questions else None
+        return {
+            "child_loop_name": self.loop_id,
+            "child_tool_call_id": self.tool_call_id,
+            "description": description,
+            "kind": self.kind,
+            "questions": self.questions,
+        }
+
 
 class QuestionAnswered(CallEventData, kw_only=True):
-    """The user answered, or the question was withdrawn; the call goes on."""
+    """The user answered, or the question was withdrawn; the call goes on.
 
+    The log fills in the kind of the question."""
+
+    kind: str = "question"
     answer: Json = field(default_factory=dict)
 
 
@@ -292,6 +317,7 @@ class EventImported(TurnEventData, kw_only=True):
 LOG_EVENT_TYPES: dict[str, type[EventData]] = {
     "session.created": SessionCreated,
     "session.changed": SessionChanged,
+    "agent.changed": AgentChanged,
     "run.started": RunStarted,
     "run.ended": RunEnded,
     "message.queued": MessageQueued,

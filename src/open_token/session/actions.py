@@ -66,7 +66,11 @@ def stop_turn(turn_id: str, status: str, reason: str | None = None) -> list[NewE
 
 
 def ask_question(
-    state: SessionState, turn_id: str, tool_call_id: str, questions: list[Json]
+    state: SessionState,
+    turn_id: str,
+    tool_call_id: str,
+    questions: list[Json],
+    kind: str = "question",
 ) -> list[NewEvent]:
     """Ask the user; every call that waits for the asking subagent refers to the question."""
     turn = state.turns.get(turn_id)
@@ -82,6 +86,8 @@ def ask_question(
         },
     }
     asked: Json = {"turn_id": turn_id, "tool_call_id": tool_call_id, "questions": questions}
+    if kind != "question":
+        asked["kind"] = kind
     events: list[NewEvent] = [("question.asked", asked)]
     for caller, call_id in _find_waiting_calls(state, turn):
         events.append(_change_status(caller, call_id, change))

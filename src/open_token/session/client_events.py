@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from open_token.model.log_events import (
+    AgentChanged,
     BlockAdded,
     BranchMoved,
-    CallEventData,
     Compacted,
     ErrorRaised,
     EventData,
@@ -21,6 +21,8 @@ from open_token.model.log_events import (
     MemoryRecalled,
     ModeChanged,
     NoticeSent,
+    QuestionAnswered,
+    QuestionAsked,
     ReplayChanged,
     RunEnded,
     RunStarted,
@@ -156,6 +158,11 @@ def _convert_session(event: Any, view: SessionView) -> ClientEvent:
     return "session:updated", to_builtins(view.session)
 
 
+def _convert_agent(event: AgentChanged, view: SessionView) -> ClientEvent:
+    agent = {"profile": event.profile, "settings": event.settings}
+    return "session:updated", {**to_builtins(view.session), **agent}
+
+
 def _convert_branch_moved(event: BranchMoved, view: SessionView) -> ClientEvent:
     session = to_builtins(view.session)
     return "session:updated", {**session, "head": event.head, "reason": event.reason}
@@ -259,13 +266,18 @@ def _convert_tool_returned(event: ToolReturned, view: SessionView) -> ClientEven
     return _build_patch(event, "tool_result", data)
 
 
-def _convert_question_asked(event: CallEventData, view: SessionView) -> ClientEvent:
-    data = {"tool_call_id": event.tool_call_id, "status": "awaiting_answer"}
+def _convert_question_asked(event: QuestionAsked, view: SessionView) -> ClientEvent:
+    data: Json = {"tool_call_id": event.tool_call_id, "status": "awaiting_answer"}
+    reference = event.build_reference()
+    if reference is not None:
+        data["pending_question_ref"] = reference
     return _build_patch(event, "set_tool_status", data)
 
 
-def _convert_question_answered(event: CallEventData, view: SessionView) -> ClientEvent:
-    data = {"tool_call_id": event.tool_call_id, "status": "pending"}
+def _convert_question_answered(event: QuestionAnswered, view: SessionView) -> ClientEvent:
+    data: Json = {"tool_call_id": event.tool_call_id, "status": "pending"}
+    if event.kind != "question":
+        data["pending_question_ref"] = None
     return _build_patch(event, "set_tool_status", data)
 
 
@@ -339,6 +351,7 @@ def _convert_imported(event: EventImported, view: SessionView) -> ClientEvent | 
 _CONVERTERS: dict[str, Callable[[Any, SessionView], ClientEvent | None]] = {
     "session.created": _convert_session,
     "session.changed": _convert_session,
+    "agent.changed": _convert_agent,
     "run.started": _convert_run_started,
     "run.ended": _convert_run_ended,
     "branch.moved": _convert_branch_moved,

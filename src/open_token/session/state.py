@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from open_token.jsontools.objects import omit_keys
 from open_token.model.log_events import (
+    AgentChanged,
     BlockAdded,
     BranchMoved,
     CheckpointCreated,
@@ -122,6 +123,8 @@ class SessionState:
     """The number of the last entry; it is the stream sequence of the session."""
     session: Session = field(init=False)
     mode: str = "executing"
+    agent: AgentChanged = field(default_factory=AgentChanged)
+    """The profile and the settings of the agent."""
     run: RunStarted | None = None
     """The run in progress."""
     queue: dict[str, Json] = field(default_factory=dict)
@@ -140,6 +143,10 @@ class SessionState:
     """The turn that made each tool call, by call id."""
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     """The open questions, by the id of the call that waits for the answer."""
+    approved: set[str] = field(default_factory=set)
+    """The calls that the user has approved."""
+    approved_tools: set[str] = field(default_factory=set)
+    """The tools that the user has approved until the settings change."""
     deprecated: tuple[str, ...] = ()
     """For the branch that is about to begin: entries hidden from the model."""
     annotations: list[Annotation] = field(default_factory=list)
@@ -234,6 +241,9 @@ class SessionState:
             "session": to_builtins(self.session),
             "seq": self.seq,
             "mode": self.mode,
+            "agent": dump_event_data(self.agent),
+            "approved": sorted(self.approved),
+            "approved_tools": sorted(self.approved_tools),
             "run": dump_event_data(self.run) if self.run else None,
             "queue": self.queue,
             "sent": self.sent,
@@ -292,8 +302,20 @@ def _apply_session_changed(state: SessionState, event: SessionChanged, at: str) 
     state.session = _convert(values, Session)
 
 
+def _apply_agent_changed(state: SessionState, event: AgentChanged, at: str) -> None:
+    state.agent = event
+    state.approved_tools.clear()
+    data = {"kind": "agent_settings", "profile": event.profile, "settings": event.settings}
+    state.annotate(at, data, anchor=state.head)
+
+
 def _apply_run_started(state: SessionState, event: RunStarted, at: str) -> None:
     state.run = event
+    settings = event.info.get("settings")
+    if settings:
+        # The settings of one message; those of the session are annotated when they change.
+        data = {"kind": "run_settings", "run_id": event.run_id, "settings": settings}
+        state.annotate(at, data, anchor=state.head)
     state.session.status = "running"
 
 
@@ -510,16 +532,30 @@ def _apply_tool_returned(state: SessionState, event: ToolReturned, at: str) -> N
 
 def _apply_question_asked(state: SessionState, event: QuestionAsked, at: str) -> None:
     turn = state.get_turn(event)
-    turn.change_call(event.tool_call_id, status="awaiting_answer")
+    event.loop_id = turn.facts.loop_id
+    changes: Json = {"status": "awaiting_answer"}
+    reference = event.build_reference()
+    if reference is not None:
+        changes["pending_question_ref"] = _convert(reference, PendingQuestionRef)
+    turn.change_call(event.tool_call_id, **changes)
     state.questions[event.tool_call_id] = event
     state.number_patch(turn, event)
 
 
 def _apply_question_answered(state: SessionState, event: QuestionAnswered, at: str) -> None:
-    if event.tool_call_id not in state.questions:
+    question = state.questions.get(event.tool_call_id)
+    if question is None:
         raise LogError("answer to a question that is not open")
     turn = state.get_turn(event)
-    turn.change_call(event.tool_call_id, status="pending")
+    event.kind = question.kind
+    changes: Json = {"status": "pending"}
+    if question.kind != "question":
+        changes["pending_question_ref"] = None
+    turn.change_call(event.tool_call_id, **changes)
+    if question.kind == "approval" and event.answer.get("decision") == "allow":
+        state.approved.add(event.tool_call_id)
+        if event.answer.get("scope") == "session":
+            state.approved_tools.add(turn.get_call(event.tool_call_id).call.tool_name)
     del state.questions[event.tool_call_id]
     state.number_patch(turn, event)
 
@@ -604,6 +640,7 @@ def _ignore(state: SessionState, event: Any, at: str) -> None:
 EVENT_HANDLERS: dict[str, Callable[[Any, Any, str], None]] = {
     "session.created": _apply_session_created,
     "session.changed": _apply_session_changed,
+    "agent.changed": _apply_agent_changed,
     "run.started": _apply_run_started,
     "run.ended": _apply_run_ended,
     "message.queued": _apply_message_queued,

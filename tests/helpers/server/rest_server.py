@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from open_token.model.log_events import LogEntry
 from open_token.server.clock import Clock
 from open_token.server.config import Limits, ServerConfig
 from open_token.server.http.app import build_app
@@ -107,6 +108,10 @@ class RestServer:
 
     def state(self, session_id: str) -> SessionState:
         return self.run(self.services.journal.state(self.owner, session_id))
+
+    def entries(self, session_id: str) -> list[LogEntry]:
+        """The log of a session of the owner's."""
+        return self.run(self.services.store.read_log(self.owner, session_id, limit=10_000))
 
     def close(self) -> None:
         self.run(self.client.aclose())

@@ -44,7 +44,7 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
                 "turn:end",
                 "chat:end",
             ]
-            assert room.heard[1][1]["more"] == {"thinking_override": True}
+            assert room.heard[1][1]["settings"] == {"thinking": True}
             assert room.turns()[0]["turn_id"] == ack["turn_id"]
             assert room.mirror.session["intent"] == "hello"
             assert [mark.turn_id for mark in (await room.state()).checkpoints.values()] == [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from open_token.model.agent_settings import dump_settings
 from open_token.server.core.chat_request import Answer, parse_chat_request, validate_answer
 from open_token.server.errors import ApiError
 
@@ -29,7 +30,9 @@ def test_a_whole_message() -> None:
             "runtime_env": {"A": "b"},
             "client_message_id": "m",
             "compaction_ratio": 0.5,
-            "more": "too",
+            "thinking_override": False,
+            "settings": {"temperature": 1, "compaction_ratio": 0.9},
+            "app_context": {"page": 3},
         }
     )
     assert (sent.text, sent.mode, sent.headless, sent.whatif and sent.whatif.from_step) == (
@@ -38,7 +41,12 @@ def test_a_whole_message() -> None:
         True,
         2,
     )
-    assert sent.more == {"compaction_ratio": 0.5, "more": "too"}
+    assert dump_settings(sent.settings) == {
+        "temperature": 1.0,
+        "compaction_ratio": 0.5,
+        "thinking": False,
+    }
+    assert sent.app_context == {"page": 3}
 
 
 @pytest.mark.spec("chat-send-fields", "type-mode")
@@ -61,6 +69,13 @@ def test_a_whole_message() -> None:
         {**GOOD, "message": [{"type": "file", "file": 3}]},
         {**GOOD, "message": [{"type": "text", "text": "x"}] * 300},
         {**GOOD, "mode": "secret"},
+        {**GOOD, "unknown": "secret"},
+        {**GOOD, "more": {}},
+        {**GOOD, "settings": {"temperature": "secret"}},
+        {**GOOD, "settings": {"unknown": "secret"}},
+        {**GOOD, "compaction_ratio": 2},
+        {**GOOD, "tool_results": [{"result": "secret"}]},
+        {**GOOD, "tool_results": [{"tool_call_id": "c"}], "askuser_answer": {"answer": "x"}},
         {**GOOD, "headless": "yes"},
         {**GOOD, "output_schema": "secret"},
         {**GOOD, "output_schema": {"type": "secret"}},

@@ -96,6 +96,7 @@ def test_answers_are_of_their_schemas(rest: RestServer, document: Any) -> None:
         "memory_id": str(memory),
         "token": token,
         "task_id": planned(rest),
+        "profile_id": rest.post("/api/profiles", {"name": "p"})["id"],
     }
     seen, times = 0, set[str]()
     for method, path, operation in operations(document):
@@ -245,6 +246,7 @@ def owned(rest: RestServer) -> dict[str, str]:
         "user_id": rest.post("/api/users", {"username": "carl"})["id"],
         "user_key_id": "key_none",
         "response_id": rest.post("/v1/responses", {"input": "think"})["id"],
+        "profile_id": rest.post("/api/profiles", {"name": "p"})["id"],
     }
 
 
@@ -259,6 +261,7 @@ def kept(rest: RestServer, places: dict[str, str]) -> list[Any]:
         f"{session}/skills",
         "/api/sessions",
         "/api/memories",
+        "/api/profiles",
     ]
     looked += ["/api/scheduled-tasks", f"/api/scheduled-tasks/{places['schedule']}/runs"]
     names = [item["id"] for item in rest.get("/api/user/api-keys/")["items"]]
@@ -278,6 +281,6 @@ def expected(who: str, method: str, path: str) -> set[int]:
         if method == "GET" and path != "/api/auth/sdk/authorize":
             return {404} if "background-tasks/" in path else {200}
         return {200} if path in READING else {403}
-    if re.search(r"{(session_id|memory_id|key_id|task_id|response_id)", path):
+    if re.search(r"{(session_id|memory_id|key_id|task_id|response_id|profile_id)", path):
         return {404}
     return {200, 201, 403, 422}  # what is their own, or the owner's alone

@@ -43,19 +43,17 @@ def test_everything_a_session_is_made_of_is_there_again(rest: RestServer) -> Non
         "disable_tools": ["Bash"],
         "template_id": "t1",
         "primary_skill_id": "skill",
-        "workspace_id": "w",
         "chat_group_id": "g",
-        "runtime_type": "cloud",
-        "solution_ref": {"id": "sol", "version": 2},
-        "enable_thinking": True,
-        "compaction_ratio": 0.5,
+        "metadata": {"deep": [1, None, "ü"]},
         "session_solution_asset_id": None,
     }
-    name = rest.session(**ours, **theirs, env={"STAGE": "test"})
+    agent = {"enable_thinking": True, "compaction_ratio": 0.5, "system_prompt": "Be brief."}
+    name = rest.session(**ours, **theirs, **agent, env={"STAGE": "test"})
     session = rest.get(f"/api/sessions/{name}")
     said = {key: value for key, value in {**ours, **theirs}.items() if value is not None}
     assert {key: session[key] for key in said} == said
-    assert session["session_setup"] == said
+    settings = {"thinking": True, "compaction_ratio": 0.5, "instructions": "Be brief."}
+    assert session["session_setup"] == {**said, "profile": None, "settings": settings}
     assert session["env"] == {"STAGE": "test"}
     (listed,) = rest.get("/api/sessions")["items"]
     assert {key: listed[key] for key in said} == said
@@ -70,23 +68,13 @@ def test_an_empty_body_makes_a_session(rest: RestServer) -> None:
 
 
 @pytest.mark.spec("session-create")
-def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: RestServer) -> None:
-    given = {
-        "id": "sess_mine",
-        "status": "failed",
-        "user_id": "ben",
-        "shared": True,
-        "odd": {"deep": [1, None, "ü"]},
-    }
-    name = rest.session(**given)
-    session = rest.get(f"/api/sessions/{name}")
-    assert name != "sess_mine"
-    assert session["odd"] == given["odd"]
-    assert (session["status"], session["shared"], session["user_id"]) == (
-        "created",
-        False,
-        rest.owner,
-    )
+@pytest.mark.parametrize("name", ["odd", "id", "status", "user_id", "shared", "app_context"])
+def test_fields_without_effect_are_refused_by_name(rest: RestServer, name: str) -> None:
+    answer = rest.call("POST", "/api/sessions", json={"intent": "x", name: "secret"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert name in answer.json()["detail"]
+    assert "secret" not in answer.text
+    assert rest.get("/api/sessions")["total"] == 0
 
 
 @pytest.mark.spec("session-create")
@@ -101,7 +89,11 @@ def test_unknown_keys_are_kept_and_ours_are_not_taken(rest: RestServer) -> None:
         {"env": {"A": "x" * 70_000}},
         {"solution_id": []},
         {"intent": "x" * 300_000},
-        {"odd": ["x" * 300_000]},
+        {"metadata": {"x": "x" * 300_000}},
+        {"runtime_type": "cloud"},
+        {"settings": {"temperature": 3}},
+        {"settings": {"unknown": 1}},
+        {"settings": {"model": "openai:none"}},
         [],
         "text",
     ],
@@ -122,11 +114,11 @@ def test_what_is_no_json_is_refused(rest: RestServer, raw: bytes) -> None:
 
 
 def test_a_long_number_is_kept_as_it_is(rest: RestServer) -> None:
-    raw = b'{"n": 1' + b"0" * 40 + b"}"
+    raw = b'{"metadata": {"n": 1' + b"0" * 40 + b"}}"
     answer = rest.call(
         "POST", "/api/sessions", content=raw, headers={"Content-Type": "application/json"}
     )
-    assert rest.get(f"/api/sessions/{answer.json()['session_id']}")["n"] == 10**40
+    assert rest.get(f"/api/sessions/{answer.json()['session_id']}")["metadata"] == {"n": 10**40}
 
 
 def test_a_bottomless_body_is_refused(rest: RestServer) -> None:

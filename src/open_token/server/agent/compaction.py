@@ -44,7 +44,8 @@ async def needs_compaction(context: RunContext, loop: LoopRef) -> bool:
     messages = await tool_results.expand_results(context, messages)
     counted = context_usage.get_counted_tokens(state, loop.loop_id) or 0
     used = max(counted, context_usage.estimate_messages(messages))
-    return used > context.services.config.compact_at * context.model.context_window
+    ratio = context.settings.compaction_ratio or context.services.config.compact_at
+    return used > ratio * context.context_window
 
 
 async def compact(context: RunContext, loop: LoopRef, trigger: str) -> str:
@@ -67,7 +68,7 @@ async def compact(context: RunContext, loop: LoopRef, trigger: str) -> str:
         "kind": "compaction",
         "role": "system",
         "model": context.model.name,
-        "context_window": context.model.context_window,
+        "context_window": context.context_window,
     }
     if loop.parent_call:
         turn["parent_fork_tool_call_id"] = loop.parent_call
@@ -114,7 +115,7 @@ def _count_archived(state: SessionState, loop_id: str) -> int:
 
 
 async def _summarize(context: RunContext, messages: list[Message]) -> str:
-    window = int(context.model.context_window * _TRANSCRIPT_SHARE)
+    window = int(context.context_window * _TRANSCRIPT_SHARE)
     lines = [_to_transcript_line(message) for message in messages]
     transcript = _fit_lines(lines, window * _CHARACTERS_PER_TOKEN)
     request = Request(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from open_token.model.agent_settings import parse_settings
 from open_token.model.session_types import ROOT_LOOP, ContextStats
 from open_token.server.agent import history, prompt
 from open_token.server.agent.model_interface import Json, ToolSpec
@@ -40,11 +41,14 @@ def build_context_stats(
 ) -> ContextStats:
     """Return how the context window of the session's model is used; the parts add up."""
     models = build_registry(services.config, services.env)
+    settings = parse_settings(state.agent.settings)
     model = state.session.model or models.default
     messages = history.build_messages(state)
     pending = messages.pop() if messages and messages[-1].role == "user" else None
     parts = {
-        "system": estimate_text(prompt.build_system_prompt(state.mode)),
+        "system": estimate_text(
+            prompt.build_system_prompt(state.mode, instructions=settings.instructions)
+        ),
         "tools": estimate_tools(_list_offered(tools, state.mode)),
         "memory": _estimate_memories(state),
         "history": estimate_messages(messages),
@@ -55,7 +59,7 @@ def build_context_stats(
     parts["pending"] = estimate_messages([pending]) if pending else 0
     return ContextStats(
         model=model,
-        context_window=models.window(model),
+        context_window=settings.context_window or models.window(model),
         used_tokens=sum(parts.values()),
         parts=parts,
         estimated=counted is None,

@@ -5,17 +5,19 @@ question, a restart or a crash.
 """
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ROOT_LOOP, ContentBlock, ToolCallProjection
-from open_token.server.agent import compaction, model_turn, tool_calls
+from open_token.server.agent import approvals, budgets, compaction, model_turn, tool_calls
 from open_token.server.agent.history import get_last_text
 from open_token.server.agent.model_interface import ModelError
 from open_token.server.agent.run_context import LoopRef, RunContext, RunSuspended
 from open_token.server.agent.tools import ask_user_question, subagent
+from open_token.server.agent.tools.client_side import ClientSideTool
 from open_token.server.agent.tools.interface import ToolError
 from open_token.session import SessionState, Turn, actions
 
@@ -23,11 +25,13 @@ _OPEN_STATUSES = ("pending", "awaiting_answer")
 
 
 class PendingQuestion(Struct, frozen=True):
-    """A question that the user has to answer before the loop continues."""
+    """What the user or the client has to answer before the loop continues."""
 
     turn_id: str
     tool_call_id: str
     questions: list[Json]
+    kind: str = "question"
+    """See `QuestionAsked`."""
 
 
 class LoopOutcome(Struct, frozen=True):
@@ -35,7 +39,7 @@ class LoopOutcome(Struct, frozen=True):
 
     text: str = ""
     finish_reason: str | None = None
-    question: PendingQuestion | None = None
+    questions: tuple[PendingQuestion, ...] = ()
 
 
 async def run_loop(
@@ -50,19 +54,32 @@ async def run_loop(
         state = await context.state()
         open_turn = _find_open_turn(state, loop.loop_id)
         if open_turn is not None:
-            question = await _execute_calls(context, loop, open_turn.facts.turn_id)
-            if question is not None:
-                return LoopOutcome(question=question)
+            questions = await _execute_calls(context, loop, open_turn.facts.turn_id)
+            if questions:
+                return LoopOutcome(questions=questions)
             continue
         last = _find_last_turn(state, loop.loop_id)
         if last is not None and _is_final_answer(last) and note is None:
             return LoopOutcome(get_last_text(state, loop.loop_id))
-        if _count_turns(state, loop.loop_id) >= context.services.config.max_turns:
-            return LoopOutcome(get_last_text(state, loop.loop_id), "max_turns")
+        reached = await _find_reached_limit(context, loop, state)
+        if reached is not None:
+            return LoopOutcome(get_last_text(state, loop.loop_id), reached)
         if context.is_closing():
             raise RunSuspended
         await _call_model(context, loop, note)
         note = None
+
+
+async def _find_reached_limit(
+    context: RunContext, loop: LoopRef, state: SessionState
+) -> str | None:
+    """Return the limit that ends the loop before another model call: its reason to finish."""
+    max_turns = context.settings.max_turns or context.services.config.max_turns
+    if _count_turns(state, loop.loop_id) >= max_turns:
+        return "max_turns"
+    if await budgets.is_exhausted(context, state):
+        return "budget"
+    return None
 
 
 async def _call_model(context: RunContext, loop: LoopRef, note: str | None) -> None:
@@ -115,17 +132,46 @@ def _count_turns(state: SessionState, loop_id: str) -> int:
 
 async def _execute_calls(
     context: RunContext, loop: LoopRef, turn_id: str
-) -> PendingQuestion | None:
-    """Execute the open calls of a turn in order, and end it; return a question it stopped at."""
+) -> tuple[PendingQuestion, ...]:
+    """Execute the open calls of a turn in order, and end it; return the questions it stopped at."""
     while True:
         state = await context.state()
         call = _find_open_call(state.turns[turn_id])
         if call is None:
             await context.write(lambda state: model_turn.finish_turn(context, state, turn_id))
-            return None
-        question = await _execute_call(context, loop, turn_id, call, state.mode)
+            return ()
+        question = await _execute_call(context, loop, turn_id, call, state)
+        if not question:
+            continue
+        if question[0].kind == "client_tool":
+            return tuple(_list_client_calls(context, state.turns[turn_id], state.mode))
+        return question
+
+
+def _list_client_calls(context: RunContext, turn: Turn, mode: str) -> Iterator[PendingQuestion]:
+    """Yield the open calls of a turn that the client has to execute: it gets them all at once."""
+    for buffer in turn.calls.values():
+        call = buffer.snapshot()
+        if call.status not in _OPEN_STATUSES:
+            continue
+        question = _ask_client(context, turn.facts.turn_id, call, mode)
         if question is not None:
-            return question
+            yield question
+
+
+def _ask_client(
+    context: RunContext, turn_id: str, call: ToolCallProjection, mode: str
+) -> PendingQuestion | None:
+    """Return what the client has to answer; None when it is not to execute the call."""
+    if not isinstance(context.tools.get(call.tool_name), ClientSideTool) or mode == "planning":
+        return None
+    try:
+        arguments = tool_calls.parse_arguments(call)
+    except ToolError:
+        return None
+    if context.settings.decide(call.tool_name, arguments) == "deny":
+        return None
+    return PendingQuestion(turn_id, call.id, [], "client_tool")
 
 
 def _find_open_call(turn: Turn) -> ToolCallProjection | None:
@@ -136,19 +182,28 @@ def _find_open_call(turn: Turn) -> ToolCallProjection | None:
 
 
 async def _execute_call(
-    context: RunContext, loop: LoopRef, turn_id: str, call: ToolCallProjection, mode: str
-) -> PendingQuestion | None:
+    context: RunContext, loop: LoopRef, turn_id: str, call: ToolCallProjection, state: SessionState
+) -> tuple[PendingQuestion, ...]:
+    """Execute a call and write its result; return the questions that come before it."""
     started_at = context.services.clock.now()
+    mode = state.mode
     is_known = call.tool_name in context.tools
     try:
         if call.tool_name == ask_user_question.NAME and is_known:
             arguments = tool_calls.parse_arguments(call)
             questions = ask_user_question.parse_questions(arguments)
-            return PendingQuestion(turn_id, call.id, questions)
+            return (PendingQuestion(turn_id, call.id, questions),)
+        if is_known and mode != "planning":
+            approval = approvals.check_call(context, call, state)
+            if approval:
+                return (PendingQuestion(turn_id, call.id, approval, "approval"),)
+        client_call = _ask_client(context, turn_id, call, mode)
+        if client_call is not None:
+            return (client_call,)
         if call.tool_name == subagent.NAME and is_known and mode != "planning":
             outcome = await _run_subagent(context, loop, call)
-            if outcome.question is not None:
-                return outcome.question
+            if outcome.questions:
+                return outcome.questions
             result = tool_calls.CallOutcome(outcome.text)
         else:
             result = await tool_calls.execute_call(context, turn_id, loop.loop_id, call, mode)
@@ -157,7 +212,7 @@ async def _execute_call(
     except ModelError as error:
         result = tool_calls.failed_outcome(f"the subagent failed: {error}")
     await tool_calls.write_result(context, turn_id, call, result, started_at)
-    return None
+    return ()
 
 
 async def _run_subagent(

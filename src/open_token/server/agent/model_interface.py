@@ -5,6 +5,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from open_token.model.agent_settings import AgentSettings
+
 Json = dict[str, Any]
 
 
@@ -79,6 +81,8 @@ class Request(Struct, frozen=True, kw_only=True):
     mode: str = "executing"
     depth: int = 0
     """0 for the main agent, 1 for its subagents, and so on."""
+    settings: AgentSettings = AgentSettings()
+    """Of these, models obey temperature, max_output_tokens, thinking and effort."""
 
 
 class TextPiece(Struct, frozen=True):

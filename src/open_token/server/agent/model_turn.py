@@ -70,7 +70,15 @@ async def build_request(
     if loop.depth == 0:
         schema = context.request.output_schema
         memories = [memory.content for memory in context.memories]
-    system = prompt.build_system_prompt(mode, depth=loop.depth, memories=memories, schema=schema)
+    settings = context.settings
+    system = prompt.build_system_prompt(
+        mode,
+        depth=loop.depth,
+        memories=memories,
+        schema=schema,
+        instructions=settings.instructions,
+        skill=context.skill_instructions if loop.depth == 0 else "",
+    )
     return Request(
         model=context.model.name,
         messages=[Message("system", [Text(system)]), *messages],
@@ -78,6 +86,7 @@ async def build_request(
         output_schema=schema,
         mode=mode,
         depth=loop.depth,
+        settings=settings,
     )
 
 
@@ -288,7 +297,7 @@ class _AnswerStream:
             "turn_id": self.turn_id,
             "loop_id": self.loop.loop_id,
             "model": model.name,
-            "context_window": model.context_window,
+            "context_window": self.context.context_window,
         }
         if self.loop.parent_call:
             turn["parent_fork_tool_call_id"] = self.loop.parent_call

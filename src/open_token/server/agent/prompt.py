@@ -21,6 +21,7 @@ _PLANNING = (
     "When the plan is ready, give it as Markdown; the person decides whether it is carried out."
 )
 _JSON = "Your last answer must be JSON of this schema, and nothing beside it:"
+_SKILL = "Follow the instructions of this skill in the whole session:"
 _MEMORY = "What you remember of earlier sessions with this person; use it where it helps:"
 
 CONVERSATION_START = "(The conversation begins here.)"
@@ -30,10 +31,23 @@ CONTINUE = "(Your answer was broken off here. Go on from where it stopped, witho
 
 
 def build_system_prompt(
-    mode: str, *, depth: int = 0, memories: Iterable[str] = (), schema: Any = None
+    mode: str,
+    *,
+    depth: int = 0,
+    memories: Iterable[str] = (),
+    schema: Any = None,
+    instructions: str | None = None,
+    skill: str = "",
 ) -> str:
-    """Return the system prompt of an agent."""
-    parts = [_SUBAGENT if depth else _AGENT]
+    """Return the system prompt of an agent; instructions replace the standard text."""
+    if depth:
+        parts = [_SUBAGENT]
+        if instructions:
+            parts.append(instructions)
+    else:
+        parts = [instructions or _AGENT]
+    if skill:
+        parts.append(f"{_SKILL}\n{skill}")
     if mode == "planning":
         parts.append(_PLANNING)
     if schema is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec import field as struct_field
 
+from open_token.model.agent_settings import AgentSettings
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ROOT_LOOP
 from open_token.server.agent.model_interface import Model
@@ -30,6 +31,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     headless: bool = False
     output_schema: Json | None = None
     runtime_env: dict[str, str] = struct_field(default_factory=dict)
+    settings: AgentSettings = AgentSettings()
+    """Those of the session, changed by those of the message."""
 
 
 class RunSuspended(Exception):
@@ -62,6 +65,8 @@ class RunContext:
     memories: list[Any] = field(default_factory=list)
     """The memories for the model; clients are sent them with the first turn."""
     memories_sent: bool = False
+    skill_instructions: str = ""
+    """The instructions of the skill that the session follows."""
     shown: dict[str, tuple[int, Any]] = field(default_factory=dict)
     """A cache of blob results for the model: size and content by the hash of the blob."""
 
@@ -74,6 +79,16 @@ class RunContext:
     def session_id(self) -> str:
         """The session."""
         return self.run.session_id
+
+    @property
+    def settings(self) -> AgentSettings:
+        """How the agent works."""
+        return self.request.settings
+
+    @property
+    def context_window(self) -> int:
+        """The context window of the model: as set, or as the model says."""
+        return self.settings.context_window or self.model.context_window
 
     @property
     def fence(self) -> Fence:

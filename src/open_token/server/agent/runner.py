@@ -5,7 +5,7 @@ The end of a run is written in one transaction with the start of the next queued
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import msgspec
 
 from open_token.errors import StoreError
 from open_token.jsontools.objects import omit_keys
+from open_token.model.agent_settings import AgentSettings
 from open_token.model.log_events import Json, NewEvent
 from open_token.server.agent import compaction, history, loop, output_schema, prompt, tool_calls
 from open_token.server.agent.model_interface import ModelError
@@ -20,11 +21,13 @@ from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import LoopRef, RunContext, RunRequest, RunSuspended
 from open_token.server.agent.tool_calls import INTERRUPTED
 from open_token.server.agent.tools.ask_user_question import AskUserQuestion
+from open_token.server.agent.tools.client_side import ClientSideTool
 from open_token.server.agent.tools.interface import Tool
 from open_token.server.agent.tools.registry import list_session_tools
 from open_token.server.agent.tools.subagent import Agent
 from open_token.server.clock import format_timestamp, parse_timestamp
 from open_token.server.core import exchanges, memories
+from open_token.server.core.skills import find_skills, split_front_matter
 from open_token.server.errors import ApiError
 from open_token.server.store.interface import TRANSIENT_CODES, FencedError, NotFoundError
 from open_token.server.store.rows import Fence, Run, RunEnd
@@ -140,7 +143,7 @@ class AgentRun:
             return
         outcome = await loop.run_loop(context)
         output: Any = None
-        if outcome.question is None:
+        if not outcome.questions:
             output = outcome.text
             if context.request.output_schema is not None and outcome.finish_reason is None:
                 output = await self._parse_output(context, outcome.text)
@@ -153,17 +156,33 @@ class AgentRun:
         models = build_registry(services.config, services.env)
         model = await asyncio.to_thread(models.open, request.model or models.default)
         state = await services.journal.state(run.owner, run.session_id)
-        tools = await list_run_tools(services, run.owner, state, is_headless=request.headless)
+        tools = await list_run_tools(
+            services, run.owner, state, request.settings, is_headless=request.headless
+        )
         # The environment may hold secrets, and is therefore a setting, not an entry of the log.
         # What came with the message has precedence.
         stored_env = await services.store.setting(f"env/{run.session_id}")
         env = msgspec.json.decode(stored_env) if stored_env else {}
         env |= request.runtime_env
         context = RunContext(services, run, request, model, tools, env, self._is_closing)
+        context.skill_instructions = await self._load_primary_skill(state)
         if state.session.memory_enabled and services.config.memory and request.kind == "chat":
             query = _get_last_message(state)
             context.memories = list(await memories.recall(services, run.owner, query))
         return context
+
+    async def _load_primary_skill(self, state: SessionState) -> str:
+        """Return the instructions of the skill that the session was created with."""
+        more = state.session.more
+        name = more.get("primary_skill_id") if isinstance(more, dict) else None
+        if not isinstance(name, str):
+            return ""
+        workspace = self._services.workspaces.get(state.session_id)
+        skills = await asyncio.to_thread(find_skills, self._services.config, workspace)
+        if name not in skills:
+            raise RunFailed("there is no skill with the name in primary_skill_id", "no_skill")
+        _, body = split_front_matter(await asyncio.to_thread(skills[name].read))
+        return body
 
     async def _parse_output(self, context: RunContext, text: str) -> Any:
         """Return the answer as JSON of the schema; the model gets one chance to correct it."""
@@ -179,8 +198,8 @@ class AgentRun:
     def _build_end(
         self, state: SessionState, outcome: loop.LoopOutcome, output: Any
     ) -> Iterator[NewEvent]:
-        if outcome.question is not None:
-            yield from _pause_turns(state, outcome.question)
+        if outcome.questions:
+            yield from _pause_turns(state, outcome.questions)
         ended: Json = {
             "run_id": self._run.id,
             "finish_reason": outcome.finish_reason,
@@ -245,17 +264,21 @@ class AgentRun:
         return tool_calls.elapsed_ms(self._run.created_at, self._services.clock.now())
 
 
-def _pause_turns(state: SessionState, question: loop.PendingQuestion) -> Iterator[NewEvent]:
-    """Ask a question, and pause all turns that wait for its answer."""
-    yield from actions.ask_question(
-        state, question.turn_id, question.tool_call_id, question.questions
-    )
+def _pause_turns(
+    state: SessionState, questions: Sequence[loop.PendingQuestion]
+) -> Iterator[NewEvent]:
+    """Ask what is not asked yet, and pause all turns that wait for the answers."""
+    for question in questions:
+        if question.tool_call_id not in state.questions:
+            yield from actions.ask_question(
+                state, question.turn_id, question.tool_call_id, question.questions, question.kind
+            )
     turn_ids = []
     for turn in reversed(state.path):
         if turn.facts.status == "streaming":
             turn_ids.append(turn.facts.turn_id)
-    if question.turn_id not in turn_ids:
-        turn_ids.insert(0, question.turn_id)
+    if questions[0].turn_id not in turn_ids:
+        turn_ids.insert(0, questions[0].turn_id)
     for turn_id in turn_ids:
         yield from actions.stop_turn(turn_id, "paused")
 
@@ -264,13 +287,14 @@ async def list_run_tools(
     services: "Services",
     owner: str,
     state: SessionState,
+    settings: AgentSettings,
     *,
     is_headless: bool = False,
     starts: bool = True,
 ) -> dict[str, Tool]:
-    """Return the tools of a run; a session may be created without some of them, or all.
+    """Return the tools of a run: those that the settings offer, and those of the client.
 
-    See `list_session_tools` for `starts`.
+    A session may be created without some of them, or all. See `list_session_tools` for `starts`.
     """
     more = state.session.more
     disabled = more.get("disable_tools") if isinstance(more, dict) else None
@@ -282,7 +306,12 @@ async def list_run_tools(
     if not is_headless:
         tools[AskUserQuestion.spec.name] = AskUserQuestion()
     names = disabled if isinstance(disabled, list) else [disabled]
-    return omit_keys(tools, *names)
+    offered = {
+        name: tool for name, tool in omit_keys(tools, *names).items() if settings.offers(name)
+    }
+    for client_tool in settings.client_tools or ():
+        offered[client_tool.name] = ClientSideTool(client_tool)
+    return offered
 
 
 def recover_run(context: RunContext, state: SessionState) -> Iterator[NewEvent]:

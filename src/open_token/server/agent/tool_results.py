@@ -110,7 +110,7 @@ async def _read_blob(context: RunContext, reference: Json) -> Any:
             return reference
         return await asyncio.to_thread(_decode_json, data, reference)
     # At four characters a token, this is at most a quarter of the context window.
-    max_characters = min(MAX_CHARACTERS, context.model.context_window)
+    max_characters = min(MAX_CHARACTERS, context.context_window)
     if size <= max_characters * _MAX_CHARACTER_BYTES:
         data = await store.read_blob(owner, session_id, sha256)
         if data is None:

@@ -9,6 +9,7 @@ import msgspec
 
 from open_token.errors import StoreError
 from open_token.jsontools.objects import omit_keys
+from open_token.model.agent_settings import parse_settings
 from open_token.model.log_events import Json, LogError, NewEvent
 from open_token.model.session_types import TurnProjection, to_builtins
 from open_token.server.agent.models import build_registry
@@ -101,7 +102,10 @@ class Chat:
             raise conflict("there is nothing to compact", "nothing_to_compact")
         models = build_registry(self._services.config, self._services.env)
         order = RunRequest(
-            kind="compact", model=state.session.model or models.default, mode=state.mode
+            kind="compact",
+            model=state.session.model or models.default,
+            mode=state.mode,
+            settings=parse_settings(state.agent.settings),
         )
         models.check(order.model)
         run_id = self._services.clock.name("run")
@@ -203,7 +207,7 @@ class Chat:
     async def _queue(self, owner: str, request: ChatRequest, payload: Json) -> Json:
         if request.whatif is not None:
             raise conflict("a run is in progress; stop it before going back", "session_busy")
-        if request.askuser_answer is not None:
+        if request.askuser_answer is not None or request.tool_results:
             return await self._answer(owner, request, payload)
         message_id = self._services.clock.name("msg")
         message = omit_keys(payload, "runtime_env")

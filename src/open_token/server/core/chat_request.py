@@ -1,10 +1,11 @@
 """The payload of `chat:send`: a message, an answer or both, and how the agent is to handle it."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from open_token.model.agent_settings import AgentSettings, dump_settings, parse_settings
 from open_token.server.agent.output_schema import find_schema_error
 from open_token.server.errors import ApiError, bad_request
 
@@ -35,8 +36,16 @@ class Answer(Struct, frozen=True):
     answer: str | None = None
 
 
-class ChatRequest(Struct, frozen=True, kw_only=True):
-    """A message to the agent."""
+class ToolResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The result of a tool call that the client executed."""
+
+    tool_call_id: str
+    result: Any = None
+    is_error: bool = False
+
+
+class ChatRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message to the agent; fields that are null are taken as missing."""
 
     session_id: str
     message: str | list[Json] = ""
@@ -49,8 +58,15 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     replay_decision: Any = None
     runtime_env: dict[str, str] | None = None
     client_message_id: str | None = None
-    more: Json = field(default_factory=dict)
-    """Unknown fields: stored with the run, otherwise ignored."""
+    settings: AgentSettings = AgentSettings()
+    """Settings for this message only."""
+    tool_results: Annotated[list[ToolResult], Meta(max_length=128)] = field(default_factory=list)
+    """Results of tools that the client executes."""
+    thinking_override: bool | None = None
+    compaction_ratio: float | None = None
+    """Names of clients for two of the settings."""
+    app_context: Any = None
+    """What the page around the chat shows: given to the model with the message."""
 
     @property
     def text(self) -> str:
@@ -66,20 +82,31 @@ def parse_chat_request(payload: Any) -> ChatRequest:
     Errors name the field that is wrong, never its value."""
     if not isinstance(payload, dict):
         raise bad_request("chat:send takes an object")
-    fields: Json = {}
-    unknown: Json = {}
-    for name, value in payload.items():
-        # A client's own field `more` must not replace the collection of unknown fields.
-        if name not in ChatRequest.__struct_fields__ or name == "more":
-            unknown[name] = value
-        elif value is not None:
-            fields[name] = value
+    fields = {name: value for name, value in payload.items() if value is not None}
     try:
-        request = msgspec.convert({**fields, "more": unknown}, ChatRequest)
+        request = msgspec.convert(fields, ChatRequest)
+        shortcuts: Json = {
+            "thinking": request.thinking_override,
+            "compaction_ratio": request.compaction_ratio,
+        }
+        settings = dump_settings(request.settings) | _drop_missing(shortcuts)
+        request = msgspec.structs.replace(request, settings=parse_settings(settings))
     except msgspec.ValidationError as fault:
         raise bad_request(_describe_fault(str(fault))) from None
     _validate(request)
     return request
+
+
+def parse_queued_message(message: Json) -> ChatRequest:
+    """Parse a message of the log; an earlier version may have queued fields that are unknown now."""
+    known = {
+        name: value for name, value in message.items() if name in ChatRequest.__struct_fields__
+    }
+    return parse_chat_request(known)
+
+
+def _drop_missing(values: Json) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _describe_fault(fault: str) -> str:
@@ -93,7 +120,9 @@ def _describe_fault(fault: str) -> str:
 
 
 def _validate(request: ChatRequest) -> None:
-    has_answer = request.askuser_answer is not None
+    has_answer = request.askuser_answer is not None or bool(request.tool_results)
+    if request.askuser_answer is not None and request.tool_results:
+        raise bad_request("askuser_answer and tool_results cannot be combined")
     if isinstance(request.message, str):
         if not request.message.strip() and not has_answer:
             raise bad_request("message is empty")

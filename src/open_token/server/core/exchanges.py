@@ -5,15 +5,18 @@ from typing import Any
 
 import msgspec
 
+from open_token.model.agent_settings import dump_settings, parse_settings
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ContentBlock
 from open_token.model.titles import make_title
+from open_token.server.agent import approvals
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import RunRequest
 from open_token.server.core.chat_request import (
     Answer,
     ChatRequest,
-    parse_chat_request,
+    ToolResult,
+    parse_queued_message,
     validate_answer,
 )
 from open_token.server.core.journal import AppendResult, StepBuilder
@@ -57,12 +60,12 @@ class NewExchange:
             yield branches.start_whatif(
                 state, whatif.from_step, whatif.quotes, whatif.deprecate_entry_ids
             )
-        call_id, answer = self._match_question(state)
-        if call_id is None:
+        answers = self._match_questions(state)
+        if not answers:
             yield from _withdraw_questions(state)
         yield "run.started", {"run_id": self.run_id, "info": self._run_info()}
-        yield from self._user_turn(call_id, answer)
-        if call_id is not None:
+        yield from self._user_turn(state, answers)
+        for call_id, answer in answers.items():
             yield from _answer_question(state, call_id, answer)
         if not state.session.intent:
             title = make_title(request.text)
@@ -74,49 +77,54 @@ class NewExchange:
         info: Json = {"model": order.model, "mode": order.mode, "headless": order.headless}
         if self.request.replay_decision is not None:
             info["replay_decision"] = self.request.replay_decision
-        if self.request.more:
-            info["more"] = self.request.more
+        settings = dump_settings(self.request.settings)
+        if settings:
+            info["settings"] = settings
         return info
 
-    def _user_turn(self, call_id: str | None, answer: Json) -> list[NewEvent]:
+    def _user_turn(self, state: SessionState, answers: dict[str, Json]) -> list[NewEvent]:
         request = self.request
         blocks = []
-        if call_id:
-            blocks.append(
-                ContentBlock(type="ask_user_answer", content=answer, tool_call_id=call_id)
-            )
+        for call_id, answer in answers.items():
+            blocks.append(_build_answer_block(state, call_id, answer))
         # Plain text that was taken as the answer is not repeated as a message.
-        is_answer_only = call_id is not None and (
-            request.askuser_answer is None or not request.message
-        )
+        is_text_answer = request.askuser_answer is None and not request.tool_results
+        is_answer_only = bool(answers) and (is_text_answer or not request.message)
         if not is_answer_only:
             blocks += actions.build_text_blocks(request.message)
         fields: Json = {}
         if request.whatif and request.whatif.quotes:
             fields["quotes"] = request.whatif.quotes
+        if request.app_context is not None:
+            fields["app_context"] = request.app_context
         if request.client_message_id:
             fields["client_message_id"] = request.client_message_id
         return actions.send_user_message(
             self.turn_id, blocks, checkpoint_id=self.checkpoint_id, **fields
         )
 
-    def _match_question(self, state: SessionState) -> tuple[str | None, Json]:
-        """Return the tool call that is answered and the answer, or (None, {}).
+    def _match_questions(self, state: SessionState) -> dict[str, Json]:
+        """Return the answers by the tool calls that wait for them.
 
         Plain text sent while a single question is open is an answer to it."""
         open_calls = find_open_questions(state)
         answer = self.request.askuser_answer
+        if self.request.tool_results:
+            return _match_results(state, self.request.tool_results, open_calls)
         if answer is not None:
             call_id = _find_answered_call(answer, open_calls)
         elif self._may_answer_with_text(state, open_calls):
             call_id = open_calls[0]
             answer = Answer(custom={"0": self.request.text})
         else:
-            return None, {}
+            return {}
         question = state.questions[call_id]
-        return call_id, actions.normalize_answer(
-            question, validate_answer(answer, question.questions)
-        )
+        if question.kind == "client_tool":
+            raise conflict("this call waits for tool_results, not for an answer", "no_question")
+        normalized = actions.normalize_answer(question, validate_answer(answer, question.questions))
+        if question.kind == "approval":
+            normalized = approvals.decide(normalized)
+        return {call_id: normalized}
 
     def _may_answer_with_text(self, state: SessionState, open_calls: list[str]) -> bool:
         if self.message_id or self.request.whatif:
@@ -124,6 +132,35 @@ class NewExchange:
         if len(open_calls) != 1 or not isinstance(self.request.message, str):
             return False
         return len(state.questions[open_calls[0]].questions) == 1
+
+
+def _match_results(
+    state: SessionState, results: list[ToolResult], open_calls: list[str]
+) -> dict[str, Json]:
+    """Return the results of the client by the calls that wait for them."""
+    matched: dict[str, Json] = {}
+    for result in results:
+        call_id = result.tool_call_id
+        is_waiting = call_id in open_calls and state.questions[call_id].kind == "client_tool"
+        if not is_waiting or call_id in matched:
+            raise conflict("tool_results: no call of a client tool waits with this id", "no_call")
+        status = "error" if result.is_error else "done"
+        matched[call_id] = {"tool_call_id": call_id, "result": result.result, "status": status}
+    return matched
+
+
+def _build_answer_block(state: SessionState, call_id: str, answer: Json) -> ContentBlock:
+    """Return the block that shows in the user's turn what was answered to a call."""
+    if state.questions[call_id].kind != "client_tool":
+        return ContentBlock(type="ask_user_answer", content=answer, tool_call_id=call_id)
+    call = state.turns[state.callers[call_id]].get_call(call_id).call
+    return ContentBlock(
+        type="tool_result",
+        content=answer,
+        tool_call_id=call_id,
+        tool_name=call.tool_name,
+        display_name=call.display_name,
+    )
 
 
 def find_open_questions(state: SessionState) -> list[str]:
@@ -191,21 +228,29 @@ def _find_answered_call(answer: Answer, open_calls: list[str]) -> str:
 
 
 def _answer_question(state: SessionState, call_id: str, answer: Json) -> Iterator[NewEvent]:
+    """Yield the answer, and the result of the call; an approved call has its result later."""
     question = state.questions[call_id]
     yield from actions.answer_question(state, call_id, answer)
-    questions = [item.get("question") for item in question.questions]
-    answers = [
-        {"question": text, "answer": given}
-        for text, given in zip(questions, answer["answers"], strict=True)
-    ]
-    result = {"turn_id": question.turn_id, "tool_call_id": call_id, "result": {"answers": answers}}
-    yield "tool.result", result
+    result: Json = {"turn_id": question.turn_id, "tool_call_id": call_id}
+    if question.kind == "client_tool":
+        yield "tool.result", result | {"result": answer["result"], "status": answer["status"]}
+    elif question.kind == "approval":
+        if answer["decision"] == "deny":
+            denial = approvals.build_denial(answer)
+            yield "tool.result", result | {"result": denial, "status": "error"}
+    else:
+        questions = [item.get("question") for item in question.questions]
+        answers = [
+            {"question": text, "answer": given}
+            for text, given in zip(questions, answer["answers"], strict=True)
+        ]
+        yield "tool.result", result | {"result": {"answers": answers}}
 
 
 async def load_next_exchange(services: Services, state: SessionState) -> NewExchange | None:
     """Return the exchange of the oldest queued message; None when the queue is empty."""
     for message_id, message in state.queue.items():
-        request = parse_chat_request(message)
+        request = parse_queued_message(message)
         setting = await services.store.setting(queued_env_key(state.session_id, message_id))
         env = msgspec.json.decode(setting, type=dict[str, str]) if setting else None
         default = build_registry(services.config, services.env).default
@@ -226,12 +271,14 @@ def build_order(
     request: ChatRequest, state: SessionState, env: dict[str, str] | None = None, default: str = ""
 ) -> RunRequest:
     """Build the order of a run; the model is the message's, the session's or the server's."""
+    settings = parse_settings(state.agent.settings | dump_settings(request.settings))
     return RunRequest(
-        model=request.model or state.session.model or default,
+        model=request.model or request.settings.model or state.session.model or default,
         mode=request.mode or state.mode,
         headless=request.headless,
         output_schema=request.output_schema,
         runtime_env=env or request.runtime_env or {},
+        settings=settings,
     )
 
 

@@ -3,12 +3,16 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta, Struct
 
-from open_token.model.log_events import NewEvent
-from open_token.model.session_types import OpenStruct, encode, to_builtins
+from open_token.model.agent_settings import AgentSettings, dump_settings
+from open_token.model.log_events import Json, NewEvent
+from open_token.model.session_types import encode
+from open_token.server.core import profiles
+from open_token.server.core.journal import StepBuilder
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request, not_found
 from open_token.server.store.rows import Caller, StoredSession
@@ -45,10 +49,21 @@ _SETUP_FIELDS = ("model", "memory_enabled", "is_persistent", "solution_id", "biz
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class NewSession(OpenStruct):
-    """The fields of a new session; unknown keys are stored with it."""
+class NewSession(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a new session; those that are null are taken as missing."""
 
-    intent: str = ""
+    intent: Annotated[str, Meta(max_length=10_000)] = ""
+    profile: str | None = None
+    """Id or name of the profile whose settings the session gets."""
+    settings: AgentSettings | None = None
+    """Settings of the agent; they override those of the profile."""
+    instructions: str | None = None
+    system_prompt: str | None = None
+    enable_thinking: bool | None = None
+    compaction_ratio: float | None = None
+    """Names of clients for some of the settings."""
+    metadata: dict[str, Any] | None = None
+    """Data of the application; returned with the session."""
     model: str | None = None
     memory_enabled: bool | None = None
     is_persistent: bool | None = None
@@ -56,16 +71,39 @@ class NewSession(OpenStruct):
     disable_tools: Any = None
     solution_id: str | None = None
     biz_role_id: str | None = None
+    template_id: str | None = None
+    """What the application filters the list by."""
+    primary_skill_id: str | None = None
+    """The skill that the agent follows in this session: its name."""
+    chat_group_id: str | None = None
+    workspace_id: None = None
+    runtime_type: None = None
+    solution_ref: None = None
+    session_solution_asset_id: None = None
+    """Clients send these as null; values would have no effect here and are refused."""
+
+
+_AGENT_FIELDS = (
+    "profile",
+    "settings",
+    "instructions",
+    "system_prompt",
+    "enable_thinking",
+    "compaction_ratio",
+)
 
 
 async def create_session(services: Services, caller: Caller, given: NewSession) -> str:
     """Create a session and return its id."""
     session_id = services.clock.name("sess")
+    agent = await _build_agent(services, caller.user.id, given)
     fields = {
         name: value
-        for name, value in to_builtins(given).items()
-        if value is not None and name not in _SERVER_FIELDS
+        for name, value in msgspec.to_builtins(given).items()
+        if value is not None and name not in (*_AGENT_FIELDS, "env")
     }
+    if agent is not None and "model" in agent["settings"]:
+        fields.setdefault("model", agent["settings"]["model"])
     if len(encode(fields)) > _MAX_FIELDS_BYTES:
         raise bad_request(f"session fields exceed {_MAX_FIELDS_BYTES} bytes", "invalid")
     # The environment may contain secrets, so it is a setting and not part of the log.
@@ -74,12 +112,32 @@ async def create_session(services: Services, caller: Caller, given: NewSession) 
         await services.store.set_setting(_env_key(session_id), msgspec.json.encode(env).decode())
     session = {"memory_enabled": services.config.memory, **fields, "id": session_id}
     try:
-        await services.journal.create(caller.user.id, session)
+        await services.journal.create(caller.user.id, session, _with_agent(agent))
     except BaseException:
         if env:
             await services.store.set_setting(_env_key(session_id), None)
         raise
     return session_id
+
+
+async def _build_agent(services: Services, owner: str, given: NewSession) -> Json | None:
+    """Return the agent of a new session, also from the names that clients use for settings."""
+    settings = dump_settings(given.settings) if given.settings is not None else {}
+    shortcuts = {
+        "instructions": given.instructions or given.system_prompt,
+        "thinking": given.enable_thinking,
+        "compaction_ratio": given.compaction_ratio,
+    }
+    for name, value in shortcuts.items():
+        if value is not None:
+            settings.setdefault(name, value)
+    return await profiles.build_agent(services, owner, given.profile, settings)
+
+
+def _with_agent(agent: Json | None) -> StepBuilder | None:
+    if agent is None:
+        return None
+    return lambda _: [("agent.changed", agent)]
 
 
 async def get_row(services: Services, owner: str, session_id: str) -> StoredSession:
@@ -119,6 +177,7 @@ async def get_details(services: Services, owner: str, session_id: str) -> dict[s
         if name not in _SERVER_FIELDS and name != "intent":
             setup[name] = value
     env = mask_environment(await get_environment(services, session_id))
+    setup |= await profiles.get_agent(services, owner, session_id)
     return {
         "solution": None,
         "primary_skill_snapshot": None,

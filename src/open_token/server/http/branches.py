@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
+from open_token.model.agent_settings import parse_settings
 from open_token.model.log_events import NewEvent
 from open_token.model.session_types import Checkpoint, ContextStats, HistoryNode, TurnProjection
 from open_token.server.agent.context_usage import build_context_stats
@@ -253,7 +254,8 @@ async def stats(services: ServicesDep, caller: ReadCaller, session_id: str) -> R
 
 
 async def _load_stats(services: Services, owner: str, state: SessionState) -> ContextStats:
-    tools = await list_run_tools(services, owner, state, starts=False)
+    settings = parse_settings(state.agent.settings)
+    tools = await list_run_tools(services, owner, state, settings, starts=False)
     return build_context_stats(services, state, tools.values())
 
 

@@ -274,6 +274,9 @@ class Store(SessionStore, UserStore, MemoryStore, RunStore, ScheduleStore, Proto
     async def set_setting(self, key: str, value: str | None) -> None:
         """Set a setting; None deletes it."""
 
+    async def replace_setting(self, key: str, old: str | None, new: str | None) -> bool:
+        """Replace a setting if its value is still the old one; None stands for a missing one."""
+
     async def take_setting(self, key: str) -> str | None:
         """Delete a setting and return its value; only one of several concurrent callers gets it."""
 

@@ -12,17 +12,21 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.profiles.anthropic import ANTHROPIC_THINKING_BUDGET_MAP
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
+from open_token.model.agent_settings import AgentSettings
 from open_token.server.agent.model_interface import ModelError, Piece, Request
 from open_token.server.agent.models.pydantic_ai_adapter import to_pieces, to_pydantic_messages
 from open_token.server.config import ServerConfig
 
 _MAX_OUTPUT_TOKENS = 16_384
+_THINKING_ON_REQUEST = ("anthropic", "google")
+"""Providers whose models show their reasoning only on request; OpenAI has a setting of its own."""
 _WINDOWS = {"anthropic": 200_000, "openai": 128_000, "google": 1_000_000}
 _NO_KEY = "none"
 """Local services require a key in the header but do not check it."""
@@ -100,9 +104,7 @@ class ProviderModel:
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Stream an answer; raise ModelError with status and code of the provider, not content."""
-        settings = ModelSettings(timeout=self._limit, max_retries=0)
-        if self.name.startswith("anthropic:"):
-            settings["max_tokens"] = _MAX_OUTPUT_TOKENS
+        settings = self._build_settings(request.settings)
         messages = to_pydantic_messages(request.messages, self._model.system)
         try:
             async with (
@@ -118,6 +120,43 @@ class ProviderModel:
                     yield piece
         except (errors.AgentRunError, errors.UserError, httpx2.HTTPError) as error:
             raise self._translate(error) from None
+
+    def _build_settings(self, agent: AgentSettings) -> ModelSettings:
+        settings = ModelSettings(timeout=self._limit, max_retries=0)
+        provider = self.name.partition(":")[0]
+        if agent.temperature is not None:
+            settings["temperature"] = agent.temperature
+        if agent.max_output_tokens is not None:
+            settings["max_tokens"] = agent.max_output_tokens
+        thinking = self._choose_thinking(provider, agent)
+        if thinking is not None:
+            settings["thinking"] = thinking
+        if provider == "anthropic":
+            limit = agent.max_output_tokens or _MAX_OUTPUT_TOKENS
+            # The limit of the provider includes the thinking, and must be above it.
+            budget = ANTHROPIC_THINKING_BUDGET_MAP[thinking] if thinking else 0
+            settings["max_tokens"] = limit if limit > budget else limit + budget
+        is_responses = isinstance(self._model, OpenAIResponsesModel)
+        if is_responses and self._can_think and thinking is not False:
+            settings["openai_reasoning_summary"] = "auto"  # type: ignore[typeddict-unknown-key]
+        return settings
+
+    def _choose_thinking(self, provider: str, agent: AgentSettings) -> ThinkingLevel | None:
+        """Return the thinking to ask for; None leaves it to the provider."""
+        if agent.thinking is False:
+            return False
+        if agent.effort is not None:
+            return agent.effort
+        if agent.thinking or (provider in _THINKING_ON_REQUEST and self._can_think):
+            # Providers that think on request refuse a temperature together with it.
+            if agent.thinking is None and agent.temperature is not None:
+                return None
+            return True
+        return None
+
+    @property
+    def _can_think(self) -> bool:
+        return bool(self._model.profile.get("supports_thinking", False))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -182,6 +182,26 @@ async def set_setting(db: asyncpg.Connection, key: str, value: str | None) -> No
     )
 
 
+async def replace_setting(
+    db: asyncpg.Connection, key: str, old: str | None, new: str | None
+) -> bool:
+    """Replace a setting if its value is still the old one."""
+    if old is None:
+        if new is None:
+            return await get_setting(db, key) is None
+        tag = await db.execute(
+            "INSERT INTO settings (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", key, new
+        )
+    elif new is None:
+        tag = await db.execute("DELETE FROM settings WHERE key = $1 AND value = $2", key, old)
+    else:
+        tag = await db.execute(
+            "UPDATE settings SET value = $3 WHERE key = $1 AND value = $2", key, old, new
+        )
+    changed: bool = tag.endswith(" 1")
+    return changed
+
+
 async def take_setting(db: asyncpg.Connection, key: str) -> str | None:
     """Delete a setting and return its value."""
     value: str | None = await db.fetchval(

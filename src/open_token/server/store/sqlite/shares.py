@@ -57,6 +57,14 @@ def set_setting(db: sqlite3.Connection, key: str, value: str | None) -> None:
         db.execute("REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
 
 
+def replace_setting(db: sqlite3.Connection, key: str, old: str | None, new: str | None) -> bool:
+    """Replace a setting if its value is still the old one."""
+    if get_setting(db, key) != old:
+        return False
+    set_setting(db, key, new)
+    return True
+
+
 def take_setting(db: sqlite3.Connection, key: str) -> str | None:
     """Delete a setting and return its value."""
     row = db.execute("DELETE FROM settings WHERE key = ? RETURNING value", (key,)).fetchone()

@@ -128,6 +128,7 @@ class SqliteStore:
 
     setting = _lookup_method(share_queries.get_setting)
     set_setting = _write_method(share_queries.set_setting)
+    replace_setting = _write_method(share_queries.replace_setting)
     take_setting = _write_method(share_queries.take_setting)
 
     async def time(self, now: str) -> str:
