@@ -185,3 +185,25 @@ def test_a_project_cannot_keep_images(tmp_path: Path) -> None:
 
     assert _keep_stricter({"images": "keep"}, "pii") == {}
     assert _keep_stricter({"images": "drop"}, "none") == {"images": "drop"}
+
+
+def test_an_export_with_kept_images_is_exported_again_as_it_is() -> None:
+    words = {"exported_at": "omit", "redact": "pii", "images": "keep"}
+    event = {
+        "type": "user.message",
+        "data": {"attachments": [{"path": "/home/ada/or"}, {"data": "a", "mimeType": "image/png"}]},
+        "id": "1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "parentId": None,
+    }
+    data = json.dumps(event).encode() + b"\n"
+    exports = []
+    for reader in ("copilot_cli", "open_token"):
+        out = io.BytesIO()
+        context = Context(ExportOptions.of(words), key=bytes(32))
+        export(Source("talk", data=data), out, context, reader)
+        data = out.getvalue()
+        exports.append(data)
+    notes = json.loads(data)["conversation"]["redaction"]["notes"]
+    assert [note.split()[0] for note in notes] == ["kept", "masked"]
+    assert exports[0] == exports[1]

@@ -73,12 +73,23 @@ def add_media_account(
     account = build_redaction(before, level, context.options.strategy, dropped, distinct, [])
     if account is None:
         return record
-    # An earlier redaction may have kept what is dropped now.
-    account["notes"] = [note for note in account["notes"] if not _KEPT_NOTE.fullmatch(note)]
+    account["notes"] = _set_kept_note(account["notes"], kept)
+    return replace(record, conversation={**record.conversation, "redaction": account})
+
+
+def _set_kept_note(notes: list[str], kept: int) -> list[str]:
+    """Return the notes with that on kept images in its old place; without it if none is kept.
+
+    An earlier redaction may have kept what is dropped now. The place is the same each time, so that
+    an export that is exported again stays as it is.
+    """
+    places = [place for place, note in enumerate(notes) if _KEPT_NOTE.fullmatch(note)]
+    remaining = [note for note in notes if not _KEPT_NOTE.fullmatch(note)]
     if kept:
         plural = "" if kept == 1 else "s"
-        account["notes"].append(f"kept {kept} image{plural} or file{plural}, not searched")
-    return replace(record, conversation={**record.conversation, "redaction": account})
+        note = f"kept {kept} image{plural} or file{plural}, not searched"
+        remaining.insert(places[0] if places else len(remaining), note)
+    return remaining
 
 
 def _list_remarks_on_names(level: str) -> list[str]:
