@@ -178,3 +178,24 @@ def test_hermes_takes_odd_shapes() -> None:
         draft = Draft()
         READERS["hermes"].read(source, draft)
         list(draft.finish(lambda: "0" * 64).events)
+
+
+def test_token_counts_of_a_continue_session_are_counted_once() -> None:
+    count = {"prompt_tokens": 100, "completion_tokens": 10}
+    session = {
+        "sessionId": "s",
+        "title": "t",
+        "workspaceDirectory": "",
+        "history": [
+            {"message": {"role": "user", "content": "Hello"}, "contextItems": []},
+            {"message": {"role": "assistant", "content": "Hi", "usage": count}, "contextItems": []},
+        ],
+        "usage": {"promptTokens": 150, "completionTokens": 10, "totalCost": 0.5},
+    }
+    draft = Draft()
+    source = Source("talk.json", data=json.dumps(session).encode())
+    READERS["continue_dev"].read(source, draft)
+    record = draft.finish(lambda: "0" * 64)
+    counts = [event["usage"] for event in record.events if "usage" in event]
+    assert [count["input_tokens"] for count in counts] == [100, 50]
+    assert [count["output_tokens"] for count in counts] == [10, 0]

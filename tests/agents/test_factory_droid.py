@@ -1,5 +1,6 @@
 """Factory Droid: sessions, streams, broken settings, files of other agents."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,21 @@ def test_an_unknown_role_is_noted(role: Any) -> None:
 
 def test_takes_odd_shapes() -> None:
     assert_takes_odd_shapes(READER, "factory_droid")
+
+
+def test_token_counts_of_messages_are_not_counted_again_by_the_session(tmp_path: Path) -> None:
+    usage = {"input_tokens": 100, "output_tokens": 10}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Hi"}], "usage": usage}
+    records = [
+        {"type": "session_start", "id": "s", "title": "t", "version": 2},
+        {"type": "message", "id": "m", "message": answer},
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    totals = {"tokenUsage": {"inputTokens": 100, "outputTokens": 10}}
+    (tmp_path / "s.settings.json").write_text(json.dumps(totals))
+    draft = Draft()
+    READERS["factory_droid"].read(Source.of(path), draft)
+    record = draft.finish(lambda: "0" * 64)
+    counts = [event["usage"]["input_tokens"] for event in record.events if "usage" in event]
+    assert counts == [100]

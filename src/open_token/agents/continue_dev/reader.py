@@ -1,5 +1,6 @@
 """Read sessions of Continue."""
 
+from collections import Counter
 from typing import Any
 
 from open_token.agents.continue_dev.detect import get_title
@@ -16,7 +17,7 @@ from open_token.formats.shared.fields import (
     get_text,
     pick_fields,
 )
-from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.token_usage import build_usage, subtract_usage
 from open_token.sources.source import Source
 
 _USUAL_STATES = ("done", "generated", "calling", None)
@@ -30,6 +31,8 @@ class SessionReader:
         self._log = ChatLogReader(draft, "Continue")
         self._answered: set[str | None] = set()
         """The calls whose results are messages of their own."""
+        self._counted: Counter[str] = Counter()
+        """The token counts of the messages so far."""
 
     def read(self, session: JsonObject) -> None:
         """Read the whole session into the draft."""
@@ -66,9 +69,10 @@ class SessionReader:
         thought = get_text(get_dict(item, "reasoning"), "text")
         if thought:
             self._draft.add_reasoning(thought, self._log.get_model_actor())
-        event = self._log.read_message(
-            _rename_fields(message), place, usage=_parse_usage(message.get("usage"))
-        )
+        usage = _parse_usage(message.get("usage"))
+        if usage:
+            self._counted.update(usage)
+        event = self._log.read_message(_rename_fields(message), place, usage=usage)
         for context in get_dicts(item, "contextItems"):
             facts = pick_fields(context, "name", "description", "content", "uri")
             data = {"kind": "attachment", **facts}
@@ -101,6 +105,9 @@ class SessionReader:
             if call_id is None:
                 self._draft.note_omission("unknown-record", place, "state of an unknown call")
                 continue
+            if get_dict(state, "processedArgs"):
+                detail = "arguments of a call as the client processed them"
+                self._draft.note_omission("processed-arguments", place, detail)
             # The result may also be a message of its own, later in the list.
             if output and call_id not in self._answered:
                 facts = {"is_error": True} if status == "errored" else None
@@ -110,7 +117,7 @@ class SessionReader:
                 self._draft.add_annotation(data, actor=self._log.client)
 
     def _read_totals(self, session: JsonObject) -> None:
-        usage = _parse_usage(session.get("usage"))
+        usage = subtract_usage(_parse_usage(session.get("usage")), self._counted)
         cost = get_dict(session, "usage").get("totalCost")
         if usage or cost:
             facts = {"cost_usd": cost} if cost else {}

@@ -1,8 +1,9 @@
 """Read sessions of Factory Droid, and the stream that `droid exec` prints."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 from open_token.agents.claude_code.user_text import split_user_text
 from open_token.agents.factory_droid.detect import DEFAULT_TITLE
@@ -27,7 +28,7 @@ from open_token.formats.shared.fields import (
 from open_token.formats.shared.notes import format_kind, note_file_faults
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.thread import Thread
-from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.token_usage import build_usage, subtract_usage
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Event, Usage
 from open_token.sources.source import Source
@@ -52,6 +53,7 @@ class SessionReader:
         self._thread = Thread(draft, self._client, self._find_provider)
         self._is_context_known = False
         self._last_answer = ""
+        self._counted: Counter[str] = Counter()
         """The last text of the model in a stream, which its end repeats."""
         self._handlers: dict[str, Handler] = {
             # Records of a session file. "message" is in both: a stream has no inner message.
@@ -118,12 +120,17 @@ class SessionReader:
         note_file_faults(file, "settings.json", self._draft)
         return settings if isinstance(settings, dict) else {}
 
+    def _count(self, usage: Usage | None) -> Usage | None:
+        """Remember the token counts of a message, which those of the session hold again."""
+        self._counted.update(cast("dict[str, int]", usage or {}))
+        return usage
+
     def _add_settings(self, settings: Record) -> None:
         facts = pick_fields(settings, "model", *_SETTINGS)
         if facts:
             self._thread.add_annotation({"kind": "settings", **facts})
         counts = get_dict(settings, "tokenUsage")
-        usage = _parse_session_usage(counts)
+        usage = subtract_usage(_parse_session_usage(counts), self._counted)
         if usage:
             self._thread.add_annotation({"kind": "usage", "scope": "session"}, usage=usage)
 
@@ -170,7 +177,7 @@ class SessionReader:
             if model:
                 self._thread.set_model(model)
             actor = self._get_model()
-            usage = parse_usage(message.get("usage"))
+            usage = self._count(parse_usage(message.get("usage")))
             add_answer(self._draft, blocks, actor, ts=ts, usage=usage, group=number)
         elif role == "system":
             self._draft.add_message("system", parse_content(blocks), self._client, ts=ts)
@@ -310,7 +317,7 @@ class SessionReader:
     def _read_completion(self, record: Record, ts: str | None, number: int) -> None:
         """Read the end of a run: the last answer once more, counts and duration."""
         text = get_text(record, "finalText")
-        usage = parse_usage(record.get("usage"))
+        usage = subtract_usage(parse_usage(record.get("usage")), self._counted)
         # The end repeats the last answer, but for spaces: only another text is a message.
         if text and text.strip() != self._last_answer.strip():
             self._thread.add_message("assistant", text, self._get_model(), ts=ts)

@@ -1,5 +1,6 @@
 """Token counts as the document format has them."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from open_token.model.document import Usage
@@ -12,3 +13,15 @@ def build_usage(**counts: Any) -> Usage | None:
     """
     valid = {name: count for name, count in counts.items() if type(count) is int and count >= 0}
     return cast(Usage, valid) if valid else None
+
+
+def subtract_usage(total: Usage | None, counted: Mapping[str, int]) -> Usage | None:
+    """Return what the counts of a whole session have beyond those of its messages; None if nothing.
+
+    Some agents store both, and adding them up would count each token twice.
+    """
+    if not total or not counted:
+        return total
+    counts = cast("dict[str, int]", total)
+    rest = {name: max(0, count - counted.get(name, 0)) for name, count in counts.items()}
+    return cast(Usage, rest) if any(rest.values()) else None
