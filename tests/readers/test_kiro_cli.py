@@ -1,5 +1,7 @@
 """Kiro CLI and Amazon Q CLI: their databases, and what is damaged in them."""
 
+import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -79,3 +81,64 @@ def test_odd_values_do_not_fail(tmp_path: Path, value: str) -> None:
     source = Source.of(path)
     READER.list_conversations(source)
     READER.read(source, Draft())
+
+
+SESSION = "5f0c2f6e-0000-4000-8000-0000000000c1"
+SESSION_FILE = GOLDEN / "kiro_cli/session_file/input"
+
+
+def events(*records: object) -> Source:
+    return Source("talk.jsonl", data="".join(json.dumps(item) + "\n" for item in records).encode())
+
+
+def event(kind: object, content: object, **fields: object) -> dict[str, object]:
+    return {"version": "v1", "kind": kind, "data": {"content": content, **fields}}
+
+
+def test_session_files_are_found(tmp_path: Path) -> None:
+    shutil.copytree(SESSION_FILE, tmp_path / ".kiro/sessions/cli")
+    discovery = Discovery({}, tmp_path)
+    (session,) = [discovery.inspect(item) for item in discovery.sessions()]
+    assert (session.reader, session.title) == ("kiro_cli", "How many herons are at the pond?")
+    assert detect_format(Source.of(SESSION_FILE / f"{SESSION}.jsonl")) == "kiro_cli"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"kind": "Prompt", "data": {}},
+        {"version": "v1", "kind": "prompt", "data": {}},
+        {"version": "v1", "kind": "Prompt", "data": []},
+        {"version": "v1", "kind": 7, "data": {}},
+        [],
+    ],
+)
+def test_other_events_are_not_claimed(record: object) -> None:
+    assert not READER.sniff(events(record))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        event("Prompt", "x", meta=[]),
+        event("Prompt", [7, {"kind": "image", "data": {"source": {"data": [300]}}}]),
+        event("AssistantMessage", [{"kind": "toolUse", "data": {"name": 7, "input": []}}]),
+        event("ToolResults", [{"kind": "toolResult", "data": {"content": [{"kind": "x"}]}}]),
+        event("ToolResults", [{"kind": "toolResult", "data": 7}], meta={"timestamp": "x"}),
+        7,
+    ],
+)
+def test_odd_events_do_not_stop_it(record: object) -> None:
+    draft = Draft()
+    READER.read(events(event("Prompt", [{"kind": "text", "data": "Sow"}]), record), draft)
+    assert draft.finish(lambda: "0" * 64).events
+
+
+def test_broken_facts_beside_a_session_are_noted(tmp_path: Path) -> None:
+    shutil.copytree(SESSION_FILE, tmp_path / "input")
+    (tmp_path / "input" / f"{SESSION}.json").write_text("{")
+    draft = Draft()
+    READER.read(Source.of(tmp_path / "input" / f"{SESSION}.jsonl"), draft)
+    record = draft.finish(lambda: "0" * 64)
+    assert "broken-file" in {note.code for note in record.notes}
+    assert record.conversation["id"] == SESSION

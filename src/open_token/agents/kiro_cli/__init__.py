@@ -1,4 +1,4 @@
-"""Kiro CLI, formerly Amazon Q Developer CLI: one database with a conversation per row."""
+"""Kiro CLI, formerly Amazon Q Developer CLI: a database, or since version 2 a file a session."""
 
 from open_token.formats.definition import Agent
 
@@ -7,7 +7,7 @@ AGENT = Agent(
     title="Kiro CLI (Amazon Q CLI)",
     checked=(
         "from descriptions only: the tables `conversations_v2` of Kiro CLI and `conversations` of "
-        "Amazon Q CLI, as public parsers read them"
+        "Amazon Q CLI, and session files of version 2, as public parsers read them"
     ),
     includes=(
         "prompts, answers, tool calls with results, calls that the person cancelled, the summary "
@@ -18,12 +18,15 @@ AGENT = Agent(
         "requests, the copy of the history as plain text"
     ),
     containers=("sqlite",),
-    signatures=(b"SQLite format 3",),
+    signatures=(b"SQLite format 3", b'"Prompt"', b'"AssistantMessage"'),
     holds_several=True,
-    places=tuple(
-        f"{folder}/{name}/data.sqlite3"
-        for folder in (".local/share", "Library/Application Support")
-        for name in ("kiro-cli", "amazon-q")
+    places=(
+        ".kiro/sessions/cli/*.jsonl",
+        *(
+            f"{folder}/{name}/data.sqlite3"
+            for folder in (".local/share", "Library/Application Support")
+            for name in ("kiro-cli", "amazon-q")
+        ),
     ),
     technical_fields=(
         "additional_context",

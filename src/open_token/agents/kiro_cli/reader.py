@@ -1,6 +1,6 @@
-"""Read conversations of Kiro CLI and Amazon Q CLI.
+"""Read conversations of Kiro CLI and Amazon Q CLI: a database, or a file for each session.
 
-The value of a row is JSON with a `history` of pairs: what the user's side sent (a prompt, or the
+In the database the value of a row is JSON with a `history` of pairs: what the user's side sent (a prompt, or the
 results of tools), and what the model answered. Variants are objects with one key, as Rust writes
 enumerations: `{"Prompt": {"prompt": ...}}`.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from open_token.agents.kiro_cli.detect import find_table
+from open_token.agents.kiro_cli.event_log import EventLogReader
 from open_token.builder.draft import Draft
 from open_token.formats.shared.fields import (
     JsonObject,
@@ -40,6 +41,9 @@ class _Row(NamedTuple):
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation, or the first one, into the draft."""
+    if source.shape != "sqlite":
+        EventLogReader(source, draft).read()
+        return
     for row in _iter_rows(source):
         if source.conversation in (None, row.id):
             _ConversationReader(draft).read(row)
@@ -47,7 +51,9 @@ def read(source: Source, draft: Draft) -> None:
 
 
 def list_conversations(source: Source) -> list[Found]:
-    """List the conversations, oldest first."""
+    """List the conversations of a database, oldest first; a file is one conversation."""
+    if source.shape != "sqlite":
+        return []
     found = []
     for row in _iter_rows(source):
         pairs = as_dicts(row.value.get("history"))
@@ -66,6 +72,8 @@ def list_conversations(source: Source) -> list[Found]:
 
 def find_owner(source: Source, position: str, value: Any) -> str | None:
     """Return the conversation that a row belongs to."""
+    if source.shape != "sqlite":
+        return None
     if position != find_table(source) or not isinstance(value, dict):
         return _NO_OWNER
     return _get_id(value, parse_json_text(value.get("value")))
