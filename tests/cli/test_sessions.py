@@ -375,7 +375,6 @@ def test_what_cannot_be_read_is_told_where_nothing_else_is(
 @pytest.mark.parametrize(
     ("path", "title"),
     [
-        (".kiro/sessions/cli/1.jsonl", "Kiro CLI"),
         (".kiro/sessions/work/sess_1/messages.jsonl", "Kiro CLI"),
         (
             ".config/Kiro/User/globalStorage/kiro.kiroagent/workspace-sessions/L3c/1-2-3.json",
@@ -383,6 +382,10 @@ def test_what_cannot_be_read_is_told_where_nothing_else_is(
         ),
         (".config/github-copilot/iu/chat-sessions/1/copilot-chat-nitrite.db", "JetBrains"),
         (".gemini/antigravity/implicit/1.pb", "Antigravity IDE"),
+        (".local/state/warp-terminal/warp.sqlite", "Warp"),
+        (".augment/sessions/1.json", "Augment"),
+        (".junie/sessions/session-1/events.jsonl", "Junie"),
+        (".zencoder/sessions/1.jsonl", "Zencoder"),
     ],
 )
 def test_agents_without_a_reader(

@@ -23,6 +23,9 @@ AGENT = Agent(
         "$CLAUDE_CONFIG_DIR/projects/*/*.jsonl",
         ".claude/projects/*/*.jsonl",
         ".config/claude/projects/*/*.jsonl",
+        # A fork that writes the same.
+        "$OPENCLAUDE_CONFIG_DIR/projects/*/*.jsonl",
+        ".openclaude/projects/*/*.jsonl",
         *(
             f"{folder}/{_COWORK_SESSION.format(variant)}"
             for folder in ("Library/Application Support", ".config", "AppData/Roaming")

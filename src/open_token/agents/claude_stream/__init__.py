@@ -18,5 +18,7 @@ AGENT = Agent(
         "signs of life and control messages, thinking signatures"
     ),
     signatures=(b'"session_id"', b'"parent_tool_use_id"', b'"stream_event"', b'"total_cost_usd"'),
+    # Where claude-code-action writes its stream.
+    places=("$RUNNER_TEMP/claude-execution-output.json",),
     technical_fields=("tool_use_result",),
 )

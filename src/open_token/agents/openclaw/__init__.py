@@ -7,10 +7,7 @@ _FILES = "agents/*/sessions/*.jsonl"
 AGENT = Agent(
     name="openclaw",
     title="OpenClaw",
-    checked=(
-        "from descriptions only: sessions of February to May 2026 in the test data of other tools; "
-        "the entries are those of Pi"
-    ),
+    checked="public sessions of 2026; from descriptions only: compactions, branches",
     includes=(
         "messages, reasoning, tool calls with results, injected context, compactions, model and "
         "thinking level changes, usage, cost, abandoned branches"
@@ -22,7 +19,7 @@ AGENT = Agent(
         f".openclaw/{_FILES}",
         f".clawdbot/{_FILES}",
         f".moltbot/{_FILES}",
+        f".qclaw/{_FILES}",
     ),
     technical_fields=("details",),
-    is_experimental=True,
 )

@@ -27,6 +27,7 @@ AGENT = Agent(
         "AppData/Local/opencode/storage/session/*/ses_*.json",
         ".local/share/kilo/kilo*.db",
         "AppData/Local/kilo/kilo*.db",
+        ".local/share/mimocode/mimocode*.db",
     ),
     skill=Skill(
         call="/stream-of-consciousness",

@@ -21,6 +21,9 @@ AGENT = Agent(
         "$PI_CODING_AGENT_SESSION_DIR/*/*.jsonl",
         "$PI_CODING_AGENT_DIR/sessions/*/*.jsonl",
         ".pi/agent/sessions/*/*.jsonl",
+        # Forks that write the same: Oh My Pi and Prime Agent.
+        ".omp/agent/sessions/*/*.jsonl",
+        ".prime/agent/sessions/*/*.jsonl",
     ),
     technical_fields=("details",),
     session_id_variables=("PI_SESSION_ID",),

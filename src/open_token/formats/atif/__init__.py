@@ -16,6 +16,7 @@ FORMAT = Format(
     ),
     holds_several=True,
     signatures=(b'"ATIF-v',),
+    places=("./jobs/*/*/agent/trajectory.json",),
     part_files=("trajectory.cont-*.json", "*.summarization-*.json"),
     is_experimental=True,
 )

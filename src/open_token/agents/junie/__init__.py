@@ -1,0 +1,13 @@
+"""Junie: the sessions of its command line are found, but not read yet."""
+
+from open_token.formats.definition import Agent
+
+AGENT = Agent(
+    name="junie",
+    title="Junie",
+    checked="",
+    includes="",
+    omits="",
+    unreadable="this version has no reader for them",
+    places=(".junie/sessions/*/events.jsonl",),
+)
