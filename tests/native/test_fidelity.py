@@ -1,7 +1,10 @@
 """The report finds what is missing, on its own."""
 
+import contextlib
 import io
 import json
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +140,50 @@ def test_text_with_a_masked_part_is_kept() -> None:
 def test_json_in_a_string_is_one_field() -> None:
     found = report([user(LONG, extra=json.dumps({"deep": {"words": f"{LONG} Unmapped."}}))])
     assert "extra" in {item.path for item in found.unmapped}
+
+
+def test_a_list_of_technical_data_is_no_conversation() -> None:
+    session = {
+        "session_id": "s",
+        "session_start": "2026-01-01T00:00:00",
+        "platform": "cli",
+        "messages": [{"role": "user", "content": LONG}],
+        "tools": [{"function": {"name": "look", "description": f"{LONG} Nobody said it."}}],
+    }
+    found = report([session], reader="hermes")
+    assert (found.percent, found.said) == (100.0, len(LONG))
+    assert found.percent_of_all < 60
+
+
+def test_technical_fields_in_columns_of_json_are_no_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "crush.db"
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE sessions (id, parent_session_id, title, created_at)")
+        database.execute("CREATE TABLE files (id, session_id, content)")
+        names = "id, session_id, role, parts, model, created_at"
+        database.execute(f"CREATE TABLE messages ({names})")
+        database.execute("INSERT INTO sessions VALUES ('s', NULL, 'Herons', 1)")
+        database.execute("INSERT INTO files VALUES ('f', 's', ?)", (f"{LONG} A file.",))
+        result = {"tool_call_id": "c", "content": LONG, "metadata": f"{LONG} A diff."}
+        parts = json.dumps([{"type": "tool_result", "data": result}])
+        values = ("m", "s", "tool", parts, "", 2)
+        database.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?)", values)
+    observer = ExportObserver()
+    source = Source.of(path)
+    export(source, io.BytesIO(), Context(ExportOptions.of({}), key=bytes(32)), "crush", observer)
+    found = measure_fidelity(source, "crush", observer, [])
+    assert (found.percent, found.said) == (100.0, len(LONG))
+    assert {"parts", "parts.metadata", "content"} <= {item.path for item in found.unmapped} | {
+        "parts"
+    }
+
+
+def test_a_string_in_json_in_a_string_is_searched() -> None:
+    observer = ExportObserver()
+    observer.take({"content": {"data": {"arguments": {"path": LONG}}}})  # type: ignore[typeddict-item]
+    source = Source("talk", data=json.dumps({"step_index": 1, "args": json.dumps(LONG)}).encode())
+    found = measure_fidelity(source, "antigravity", observer, [])
+    assert (found.percent, found.said) == (100.0, len(LONG))
 
 
 def test_json_below_a_header_is_searched() -> None:

@@ -39,8 +39,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     block_separator: str | None = None
     """A regular expression for the start of a block, where the format is text in blocks."""
     technical_fields: tuple[str, ...] = ()
-    """Fields that hold nothing anybody said; the fidelity report does not expect them in an
-    export."""
+    """Fields, lists of a document and tables that hold nothing anybody said; the fidelity report
+    does not expect them in an export."""
     is_general: bool = False
     """Whether formats with fields of their own look like this one, too; their claim wins."""
     is_experimental: bool = False

@@ -263,9 +263,13 @@ def measure_fidelity(
                 texts = _iter_irregular_texts(unit.value)
             elif part.shape == "text":
                 texts = _iter_lines(unit.value, split)
+            elif part.shape == "sqlite":
+                row = dict(zip(part.facts["columns"][unit.at], unit.value, strict=True))
+                texts = _iter_texts(row, "", named=side_data)
             else:
-                texts = _iter_texts(unit.value, "")
-            report.carried += search.search(texts, _format_place(part, unit))
+                texts = _iter_texts(unit.value, "", named=side_data)
+            place = _format_place(part, unit)
+            report.carried += search.search(texts, place, is_side_data=unit.at in side_data)
     report.fields = len(search.fields)
     report.unmapped = [item for item in search.fields.values() if not item.kept]
     return report
@@ -331,8 +335,13 @@ class _TextSearch:
         self._results: dict[bytes, bool] = {}
         self.fields: dict[str, FieldCoverage] = {}
 
-    def search(self, texts: Iterator[tuple[str, str]], place: str) -> bool:
-        """Search the texts of one unit; return whether a long one of them is in the export."""
+    def search(
+        self, texts: Iterator[tuple[str, str]], place: str, is_side_data: bool = False
+    ) -> bool:
+        """Search the texts of one unit; return whether a long one of them is in the export.
+
+        `is_side_data` says that the whole unit holds nothing anybody said.
+        """
         is_carried = False
         for text, path in texts:
             coverage = self.fields.get(path)
@@ -344,20 +353,21 @@ class _TextSearch:
             if is_kept is None:
                 is_kept = self._results[digest] = self._observer.knows(text)
                 if is_long:
-                    self._count(path, text, is_kept)
+                    self._count(path, text, is_kept, is_side_data)
             if coverage:
                 coverage.seen += 1
                 coverage.kept += is_kept
             is_carried = is_carried or (is_kept and is_long)
         return is_carried
 
-    def _count(self, path: str, text: str, is_kept: bool) -> None:
+    def _count(self, path: str, text: str, is_kept: bool, is_side_data: bool) -> None:
         report = self._report
         length = len(text)
         steps = path.replace("[]", "").split(".")
         report.text += length
         report.text_kept += length * is_kept
-        if self._side_data.intersection(steps) or _OPAQUE.fullmatch(text):
+        is_side_data = is_side_data or not self._side_data.isdisjoint(steps)
+        if is_side_data or _OPAQUE.fullmatch(text):
             return
         report.said += length
         report.said_kept += length * is_kept
@@ -366,28 +376,33 @@ class _TextSearch:
 
 
 def _iter_texts(
-    value: Any, path: str, depth: int = 0, inside: bool = False
+    value: Any,
+    path: str,
+    depth: int = 0,
+    inside: bool = False,
+    named: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, str]]:
     """Yield every string and number of a value with its path.
 
-    JSON inside a string is searched as well; all of it has the path of that string.
+    JSON inside a string is searched as well; all of it has the path of that string, to which only
+    the fields in `named` are added.
     """
     if isinstance(value, str):
-        yield from _iter_string_texts(value, path, depth)
+        yield from _iter_string_texts(value, path, depth, named)
     elif depth > _MAX_DEPTH and isinstance(value, dict | list):
         for text in _iter_deep_texts(value):
             yield text, path
     elif isinstance(value, dict):
         for key, item in value.items():
             inner_path = path
-            if not inside:
+            if not inside or key in named:
                 name = key if _FIELD_NAME.fullmatch(key) else "*"
                 inner_path = f"{path}.{name}" if path else name
-            yield from _iter_texts(item, inner_path, depth + 1, inside)
+            yield from _iter_texts(item, inner_path, depth + 1, inside, named)
     elif isinstance(value, list):
         inner_path = path if inside else f"{path}[]"
         for item in value:
-            yield from _iter_texts(item, inner_path, depth + 1, inside)
+            yield from _iter_texts(item, inner_path, depth + 1, inside, named)
     elif isinstance(value, int | float) and not isinstance(value, bool) and not -9 <= value <= 9:
         yield str(value), path
 
@@ -400,10 +415,12 @@ def _iter_irregular_texts(line: IrregularLine) -> Iterator[tuple[str, str]]:
         yield from _iter_texts(record, "")
 
 
-def _iter_string_texts(value: str, path: str, depth: int) -> Iterator[tuple[str, str]]:
+def _iter_string_texts(
+    value: str, path: str, depth: int, named: frozenset[str]
+) -> Iterator[tuple[str, str]]:
     inner = _parse_json(value) if depth <= _MAX_DEPTH else None
     if inner is not None:
-        yield from _iter_texts(inner, path, depth + 1, True)
+        yield from _iter_texts(inner, path, depth + 1, True, named)
     elif depth <= _MAX_DEPTH and _EVENT_STREAM.match(value):
         for line, _ in _iter_lines(value):
             yield line, path
@@ -426,15 +443,15 @@ def _iter_deep_texts(value: Any) -> Iterator[str]:
 
 
 def _parse_json(text: str) -> Any:
-    """Return the object or array that a string holds as JSON; None if it holds none."""
+    """Return the object, array or string that a string holds as JSON; None if it holds none."""
     start = text.lstrip()[:1]
-    if start not in ("{", "[") or len(text) > _MAX_JSON:
+    if start not in ("{", "[", '"') or len(text) > _MAX_JSON:
         return None
     try:
         inner = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return inner if inner and isinstance(inner, dict | list) else None
+    return inner if inner and isinstance(inner, dict | list | str) else None
 
 
 def _compute_digest(text: str) -> bytes:

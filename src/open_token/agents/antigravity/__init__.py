@@ -1,14 +1,15 @@
-"""Antigravity CLI (`agy`): one transcript of steps for each conversation.
+"""Antigravity, the command line (`agy`) and the editor: one transcript of steps a conversation.
 
-The conversations of the editor are encrypted: `agents/antigravity_ide`.
+Editors before June 2026 wrote no transcripts: their conversations are encrypted
+(`agents/antigravity_ide`).
 """
 
 from open_token.formats.definition import Agent
 
 AGENT = Agent(
     name="antigravity",
-    title="Antigravity CLI",
-    checked="from descriptions only: transcripts of version 1.0.12, with the test data of other tools",
+    title="Antigravity",
+    checked="14 public transcripts of June 2026: of the command line, the editor and the application",
     includes=(
         "prompts without the client's metadata, which is told apart, reasoning, answers, tool calls "
         "with results matched by order, checkpoints, messages of the client, model"
@@ -17,8 +18,7 @@ AGENT = Agent(
     signatures=(b'"step_index"',),
     places=tuple(
         f".gemini/{folder}/brain/*/.system_generated/logs/transcript.jsonl"
-        for folder in ("antigravity-cli", "antigravity")
+        for folder in ("antigravity-cli", "antigravity-ide", "antigravity")
     ),
     technical_fields=("step_index", "status", "source"),
-    is_experimental=True,
 )

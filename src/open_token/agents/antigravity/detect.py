@@ -1,4 +1,4 @@
-"""Recognize transcripts of the Antigravity CLI, and read the facts that a listing shows."""
+"""Recognize transcripts of Antigravity, and read the facts that a listing shows."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Read transcripts of the Antigravity CLI: steps of the person, the model, tools and the client."""
+"""Read transcripts of Antigravity: steps of the person, the model, tools and the client."""
 
 import re
 from pathlib import PurePath
@@ -94,15 +94,25 @@ class TranscriptReader:
             self._read_response(record, ts, number)
         elif record.get("source") == "MODEL":
             self._read_result(record, ts)
-        elif content in (None, ""):
+        elif content in (None, "") and "error" not in record:
             self._draft.note_omission(
                 "bookkeeping", f"line {number}", f"step {format_kind(kind)} without content"
             )
         else:
+            self._read_client_text(record, ts)
+
+    def _read_client_text(self, record: JsonObject, ts: str | None) -> None:
+        """Read what the client told the model: a checkpoint, a notice, why a call was refused."""
+        content = record.get("content")
+        error = get_text(record, "error")
+        if content not in (None, ""):
             text = content if isinstance(content, str) else [{"type": "json", "value": content}]
             event = self._thread.add_injected_message(text, ts=ts)
-            if kind == "CHECKPOINT":
+            if record.get("type") == "CHECKPOINT":
                 self._thread.add_annotation({"kind": "compaction_summary"}, parent=event, ts=ts)
+        # The text mostly has the error in it.
+        if error and error not in str(content):
+            self._thread.add_injected_message(error, ts=ts)
 
     def _read_input(self, record: JsonObject, ts: str | None, number: int) -> None:
         content = record.get("content")
@@ -150,6 +160,8 @@ class TranscriptReader:
             facts["status"] = status
         if status in _FAILURES:
             facts["is_error"] = True
+        if get_text(record, "error"):
+            facts["error"] = record["error"]
         output = record.get("content")
         self._thread.add_tool_result(key, "" if output is None else output, ts=ts, facts=facts)
 

@@ -1,6 +1,6 @@
 """Antigravity (the editor): its conversations are encrypted protocol buffers.
 
-Those of its command line are transcripts that `agents/antigravity` reads.
+Since June 2026 it also writes transcripts, which `agents/antigravity` reads.
 """
 
 from open_token.formats.definition import Agent

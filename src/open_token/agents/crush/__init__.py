@@ -5,7 +5,7 @@ from open_token.formats.definition import Agent
 AGENT = Agent(
     name="crush",
     title="Crush",
-    checked="from descriptions only: its source code and schema of 2026",
+    checked="public databases of July to September 2025; from descriptions only: its schema of 2026, subagents",
     includes=(
         "messages, reasoning, tool calls with results, subagents, commands that the person ran, "
         "images, summaries, todo lists, unusual stops, model, token counts and cost of the session"
@@ -21,6 +21,5 @@ AGENT = Agent(
         "AppData/Local/crush/crush.db",
         "./.opencode/opencode.db",
     ),
-    technical_fields=("metadata", "signature", "thought_signature", "responses_data"),
-    is_experimental=True,
+    technical_fields=("files", "metadata", "signature", "thought_signature", "responses_data"),
 )

@@ -6,8 +6,8 @@ AGENT = Agent(
     name="hermes",
     title="Hermes Agent",
     checked=(
-        "from descriptions only: its source code of August 2026 (schema 30) and the test data of "
-        "other tools"
+        "public databases of schema 6 to 20 and session files of 2026; from descriptions only: "
+        "schema 30, logs, rewound messages"
     ),
     includes=(
         "messages, reasoning, tool calls with results, the system prompt, names of tools, "
@@ -32,5 +32,4 @@ AGENT = Agent(
         "model_config",
         "origin_json",
     ),
-    is_experimental=True,
 )
