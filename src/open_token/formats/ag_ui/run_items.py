@@ -175,7 +175,9 @@ class RunBuilder:
     def _add_call_event(self, event: JsonObject, kind: str, item: Item) -> None:
         native_id = as_text(event.get("toolCallId"))
         target = self._find_item("call", native_id, item)
-        if target is None or kind == "TOOL_CALL_START":
+        # LangGraph starts a call again, with its arguments, when the tool runs.
+        is_repeated = target is not None and not target.deltas
+        if target is None or (kind == "TOOL_CALL_START" and not is_repeated):
             item.part = ToolCallPart(native_id, as_text(event.get("toolCallName")) or "tool", {})
             target = self._start_item("call", native_id, item)
         delta = event.get("delta")
