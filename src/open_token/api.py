@@ -18,7 +18,7 @@ import msgspec
 from open_token.context import ENGINES, Context
 from open_token.errors import InputError, UsageError
 from open_token.jsontools.timestamps import format_utc, from_epoch
-from open_token.model.document import Export, Found
+from open_token.model.document import Export, Found, Usage
 from open_token.options import ExportOptions
 from open_token.pipeline import BoundedBuffer, Receipt, read_record
 from open_token.pipeline import export as run_pipeline
@@ -26,7 +26,7 @@ from open_token.registry import detect_format, load_reader, select_conversation
 from open_token.registry import list_conversations as list_conversations
 from open_token.settings import Settings, load_settings, load_signing_settings
 from open_token.sources.source import Source
-from open_token.storage.files import atomic_file, load_local_key, read_existing
+from open_token.storage.files import Folders, atomic_file, load_local_key, read_existing
 from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from open_token.integrity.verify import Verdict
     from open_token.library.discovery import Session
     from open_token.library.index import FoundSession
+    from open_token.library.prices import PriceList
 
 # Both conversations of a diff are held in memory.
 MAX_DIFF_BYTES = 256 << 20
@@ -312,7 +313,31 @@ def build_context(options: ExportOptions, settings: Settings, env: Mapping[str, 
         rule_cache=settings.folders.cache,
         screen=settings.screen,
         engine=_read_engine(env),
+        estimate_cost=_CostEstimator(settings.folders),
     )
+
+
+class _CostEstimator:
+    """Estimates costs by the price list, which is loaded at the first question."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+        self._prices: PriceList | None = None
+
+    def __call__(self, model: str, usage: Usage) -> float | None:
+        if self._prices is None:
+            from open_token.library.prices import PriceList
+
+            self._prices = PriceList(self._folders.cache, self._folders.settings)
+        cost = self._prices.estimate(
+            model,
+            input=usage.get("input_tokens", 0),
+            cache_read=usage.get("cache_read_tokens", 0),
+            cache_write=usage.get("cache_write_tokens", 0),
+            output=usage.get("output_tokens", 0),
+        )
+        self._prices.save()
+        return cost
 
 
 def search(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.model.document import Event, Record
+from open_token.model.document import Event, Record, Usage
 from open_token.options import ExportOptions
 
 ENGINES = ("auto", "hyperscan", "keywords")
@@ -93,6 +93,8 @@ class Context:
     """Signs a statement; None: the export is not signed."""
     engine: str = "auto"
     """One of ENGINES."""
+    estimate_cost: Callable[[str, Usage], float | None] | None = None
+    """Estimates what a response of a model cost, in dollars, for pages."""
     checkpoint: Callable[[], None] | None = None
     """Called between small steps of a long search; what it raises ends the export. A server passes
     one that raises when the client has gone or the time is up."""

@@ -161,6 +161,8 @@ def read_record(source: Source, context: Context, reader: str, *, expand: bool =
     module.read(source, draft)
     note_file_faults(source, "", draft)
     record = _finish_draft(draft, source, context)
+    record.reader = reader
+    record.estimate_cost = context.estimate_cost
     _require_events(draft, source, context)
     if expand and reader in _EXPANDING_READERS:
         record = expand_native(record, ExpansionLimit.for_size(source.size))

@@ -95,3 +95,27 @@ def test_a_document_hash_that_was_removed(
     path.write_text(json.dumps(document))
     assert main(["verify", str(path)]) == 0
     assert "events unchanged since they were written, all else unknown" in capsys.readouterr().out
+
+
+def test_a_page_is_verified_by_its_own_hash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "session.html"
+    export_file("examples/claude_code.jsonl", page, to="html")
+    assert main(["verify", str(page)]) == 0
+    assert "unchanged since it was written" in capsys.readouterr().out
+    text = page.read_text()
+    page.write_text(text.replace("<h1", "<h1 ", 1))
+    assert main(["verify", str(page)]) == 1
+    assert "page_hash" in capsys.readouterr().out
+    # Cut at the end, and with something behind the end.
+    for broken in (text[:-20], text + "<p>more</p>"):
+        page.write_text(broken)
+        assert main(["verify", str(page)]) == 3
+    capsys.readouterr()
+
+
+def test_a_page_has_no_signature_that_could_be_trusted(tmp_path: Path) -> None:
+    page = tmp_path / "session.html"
+    export_file("examples/claude_code.jsonl", page, to="html")
+    assert main(["verify", str(page), "--signed"]) == 4

@@ -1,5 +1,6 @@
 """The HTML page: well formed, safe on hostile input, an anchor per event, deterministic."""
 
+import io
 import json
 import re
 import shutil
@@ -28,6 +29,10 @@ from helpers.page_checker import (
     check_page,
     span,
 )
+from open_token.context import Context
+from open_token.options import ExportOptions
+from open_token.pipeline import export
+from open_token.sources.source import Source
 from open_token.writers.html import load_script, load_style
 
 
@@ -360,3 +365,99 @@ def test_prompt_is_left_to_its_heading_only_where_it_fits() -> None:
         ("prompt", long.strip()),
     ]
     assert "@media screen and (min-width:70rem){.same{display:none}}" in load_style()
+
+
+def test_injected_messages_are_marked_so_that_the_page_can_hide_them() -> None:
+    caveat = {**build_message("user", "Caveat: written by the runtime"), "visibility": "internal"}
+    page, _ = build_page(build_document(caveat, build_message("user", "Fix the tides, please.")))
+    assert '<div class="run inj"><details class="row sys inj"' in page
+    assert ">1 injected</button>" in page
+    assert ".js .full:not(.injected) .inj:not(:target)" in load_style()
+
+
+def test_images_of_tools_are_shown_below_the_closed_row() -> None:
+    image = {"type": "image", "media_type": "image/png", "base64": "aGVsbG8=", "bytes": 5}
+    result = build_result(1, "")
+    result["content"] = {"mime": "application/json", "data": [image]}
+    page, _ = build_page(build_document(build_call(1, "Read", file_path="a.png"), result))
+    check_page(page)
+    row, _, after = page.partition('</details></div><div class="shots">')
+    assert "<img" not in row
+    assert after.startswith('<figure><img alt="image/png, 5 bytes"')
+
+
+def test_answers_of_a_person_are_rows_of_their_own() -> None:
+    question = {"question": "Which **way**?", "options": [{"label": "Left"}, {"label": "Right"}]}
+    page, _ = build_page(
+        build_document(
+            build_call(1, "AskUserQuestion", questions=[question]),
+            build_result(1, 'User has answered: "Which **way**?"="Left". Go on.'),
+            build_call(2, "ExitPlanMode", plan="## Plan: go *left*"),
+            build_result(2, "User has approved your plan."),
+        )
+    )
+    check_page(page)
+    assert '<span class="k">answered</span><ul><li>Which way? <b>Left</b></li></ul>' in page
+    assert "<p>User has approved your plan.</p></div>" in page
+    assert '<span class="w" dir="auto">Plan: go *left*</span>' in page
+
+
+def test_head_names_place_usage_and_how_to_resume() -> None:
+    answer = build_message("assistant", "Done.")
+    answer["usage"] = {"input_tokens": 1000, "output_tokens": 200, "cache_read_tokens": 600}
+    place = build_annotation(1, kind="context", cwd="/home/x/tides", git_branch="fix/a")
+    document = build_document(place, build_message("user", "Fix it."), answer)
+    document["participants"].append({"actor_id": "rt", "kind": "system", "name": "Claude Code"})
+    page, _ = build_page(document)
+    header = page[page.index("<header>") : page.index("</header>")]
+    for fact in (
+        "Claude Code",
+        "tides",
+        "branch fix/a",
+        "1,200 tokens, 200 of them output",
+        "60 % of the input cached",
+    ):
+        assert f"<span>{fact}</span>" in header
+    identity = document["conversation"]["id"]
+    assert f"<code>claude --resume {identity}</code>" in header
+    document["conversation"]["id"] = "x; rm -rf ~"
+    assert "resume with" not in build_page(document)[0]
+
+
+def test_costs_are_estimated_where_prices_are_given() -> None:
+    answer = build_message("assistant", "Done.")
+    answer["usage"] = {"input_tokens": 1000, "output_tokens": 200}
+    raw = json.dumps(build_document(answer)).encode()
+    out = io.BytesIO()
+    context = Context(
+        ExportOptions.of({}), estimate_cost=lambda model, usage: usage["output_tokens"] / 100
+    )
+    export(Source("<bytes>", data=raw), out, context, to="html")
+    assert "<span>$2.00 estimated</span>" in out.getvalue().decode()
+
+
+def test_words_that_differ_are_marked_in_a_diff() -> None:
+    page, _ = build_page(
+        build_document(
+            build_call(
+                1,
+                "Edit",
+                file_path="a.py",
+                old_string="x = find(old, 1) + 2",
+                new_string="x = find(new, 1) + 3",
+            ),
+            build_result(1, "ok"),
+        )
+    )
+    assert '<pre class="diff" data-lang="py">' in page
+    assert "<del>- x = find(<b>old</b>, 1) + <b>2</b></del>" in page
+    assert "<ins>+ x = find(<b>new</b>, 1) + <b>3</b></ins>" in page
+
+
+def test_outline_shows_markdown_as_text() -> None:
+    text = "I will **first** read `a.py` and [the notes](https://a.test/x) of my_own_module."
+    page, _ = build_page(
+        build_document(build_message("user", "Go on."), build_message("assistant", text))
+    )
+    outline = page[page.index("<nav") : page.index("</nav>")]
+    assert "I will first read a.py and the notes of my_own_module." in outline

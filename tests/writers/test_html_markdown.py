@@ -9,7 +9,7 @@ LONG = "https://a.test/x_y?b=1&amp;c=2"
 CASES = [
     ("one\ntwo", "<p>one<br>two</p>"),
     ("# Title #\ntext", "<h3>Title</h3><p>text</p>"),
-    ("```py\na < b\n```", "<pre>a &lt; b</pre>"),
+    ("```py\na < b\n```", '<pre data-lang="py">a &lt; b</pre>'),
     ("```\nnot closed", "<pre>not closed</pre>"),
     ("~~~\n```\n~~~", "<pre>```</pre>"),
     ("- a\n- b\n  - c", "<ul><li>a</li><li><p>b</p><ul><li>c</li></ul></li></ul>"),

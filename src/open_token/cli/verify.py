@@ -7,6 +7,7 @@ from open_token.api import load_trust
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.help import Help, Section
 from open_token.errors import InputError
+from open_token.integrity.page_seal import is_page, verify_page
 from open_token.integrity.signatures.results import INVALID, TRUSTED, UNKNOWN, SignatureResult
 from open_token.integrity.verify import (
     MATCH,
@@ -22,7 +23,7 @@ from open_token.sources.source import Source
 HELP = Help(
     summary="Check that an export is unchanged since it was written, and who signed it.",
     usage=("verify FILE [OPTIONS]",),
-    sections=(Section("Arguments", (("FILE", "An export, or - for stdin"),)),),
+    sections=(Section("Arguments", (("FILE", "An export or a web page of one, or - for stdin"),)),),
     notes=(
         "A hash proves that nothing changed since the export, not who made it or when. A "
         "signature by an unknown key proves no more than that: the key came with the file.",
@@ -69,7 +70,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         source = Source.of_stream(console.stdin, name)
     else:
         source = Source.of(console.cwd / Path(name).expanduser(), name)
-    verdict = verify_source(source, load_trust(args.trust, console.env))
+    trust = load_trust(args.trust, console.env)
+    verdict = verify_page(source) if is_page(source) else verify_source(source, trust)
     if args.statement:
         return _print_statement(verdict, name, console)
     needs_signature = args.signed or args.trust is not None
@@ -185,7 +187,7 @@ def _describe_signature(judged: SignatureResult) -> str:
 
 
 def _describe_coverage(verdict: Verdict) -> str:
-    if any(part.name == "document_hash" for part in verdict.parts):
+    if any(part.name in ("document_hash", "page_hash") for part in verdict.parts):
         return "unchanged since it was written"
     return "events unchanged since they were written, all else unknown"
 

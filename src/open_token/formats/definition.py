@@ -139,3 +139,5 @@ class Agent(Format, frozen=True, kw_only=True):
     retention: Retention | None = None
     accepts_handoff: bool = False
     """Whether the package holds `handoff.py`, which writes a session for this agent."""
+    resume: str = ""
+    """The command that resumes a session; `{id}` stands for its id."""

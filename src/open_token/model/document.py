@@ -155,6 +155,10 @@ class Record:
     """The first free event number, for events that a pass inserts."""
     is_export: bool = False
     """The source was itself an Open-Token export."""
+    reader: str = ""
+    """The reader that parsed the source."""
+    estimate_cost: Callable[[str, Usage], float | None] | None = None
+    """Estimates what a response of a model cost, in dollars; None where the price is not known."""
     integrity: Integrity | None = None
     """The integrity object of such a source."""
     check: Callable[[list[Event], bytes], None] | None = None

@@ -5,10 +5,10 @@
   const all = (query, from) => [...(from || doc).querySelectorAll(query)];
   const main = id("ot-main"), find = id("ot-find"), hits = id("ot-hits"), keys = id("ot-keys");
   root.classList.add("js");
-  let here = null, found = [], hit = -1, last = "";
+  let here = null, found = [], hit = -1, last = null;
 
   // Visibility by classes only: measuring boxes would force the browser to lay out blocks it may skip.
-  const hidden = ".brief .run, .brief .mid, .brief .quiet, .full .quiet, .nothoughts .think";
+  const hidden = ".brief .run, .brief .mid, .brief .quiet, .brief .shots, .full .quiet, .full:not(.injected) .inj, .nothoughts .think";
   const shown = (item) => !item.closest(hidden) && !item.parentElement.closest("details:not([open])");
   const reveal = (item) => {
     for (let box = item.closest("details"); box; box = box.parentElement && box.parentElement.closest("details")) box.open = true;
@@ -66,46 +66,123 @@
   };
   const current = () => here || doc.querySelector(":target") || main.querySelector(".ev, .row");
 
+  // Find: every occurrence in the conversation, painted without changing the page.
+  const limit = 10000;
+  const paints = self.CSS && CSS.highlights && self.Highlight;
+  const paint = (name, ranges) => {
+    if (!paints) return;
+    if (ranges.length) CSS.highlights.set(name, new Highlight(...ranges));
+    else CSS.highlights.delete(name);
+  };
+  const makeRange = (node, start, end) => {
+    const range = new Range();
+    range.setStart(node, start);
+    range.setEnd(node, end);
+    return range;
+  };
   const search = () => {
     const words = find.value.toLowerCase();
     if (words === last) return;
     last = words;
     hit = -1;
-    const some = words.length > 1 ? all(".ev, .row", main).filter((one) => one.textContent.toLowerCase().includes(words)) : [];
-    const outer = new Set();
-    some.forEach((one) => { for (let up = one.parentElement; up && up !== main; up = up.parentElement) outer.add(up); });
-    found = some.filter((one) => !outer.has(one));
-    hits.textContent = words.length < 2 ? "" : found.length ? found.length + " found" : "no matches";
-    if (self.CSS && CSS.highlights) CSS.highlights.delete("ot-hit");
-  };
-  const paint = (item) => {
-    if (!(self.CSS && CSS.highlights && self.Highlight)) return;
-    const ranges = [], walk = doc.createTreeWalker(item, NodeFilter.SHOW_TEXT);
-    for (let node = walk.nextNode(); node && ranges.length < 500; node = walk.nextNode()) {
-      const text = node.data.toLowerCase();
-      for (let at = text.indexOf(last); at >= 0 && ranges.length < 500; at = text.indexOf(last, at + last.length)) {
-        if (at + last.length > node.data.length) break;
-        const range = new Range();
-        range.setStart(node, at);
-        range.setEnd(node, at + last.length);
-        ranges.push(range);
+    found = [];
+    if (words.length > 1) {
+      const walk = doc.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+      for (let node = walk.nextNode(); node && found.length < limit; node = walk.nextNode()) {
+        const text = node.data.toLowerCase();
+        // Some letters are longer in lower case: then places in the two texts differ.
+        if (text.length !== node.data.length) continue;
+        for (let at = text.indexOf(words); at >= 0 && found.length < limit; at = text.indexOf(words, at + words.length)) {
+          found.push(makeRange(node, at, at + words.length));
+        }
       }
     }
-    CSS.highlights.set("ot-hit", new Highlight(...ranges));
-    if (ranges.length) ranges[0].startContainer.parentElement.scrollIntoView({ block: "center" });
+    const count = found.length === limit ? "over " + limit : found.length;
+    hits.textContent = words.length < 2 ? "" : found.length ? count + " found" : "no matches";
+    paint("ot-hit", found);
+    paint("ot-now", []);
   };
   const next = (by) => {
     search();
     if (!found.length) return;
-    hit = (hit + by + found.length) % found.length;
+    hit = hit < 0 && by < 0 ? found.length - 1 : (hit + by + found.length) % found.length;
     hits.textContent = hit + 1 + " of " + found.length;
-    const item = found[hit];
-    if (!shown(item)) mode("all");
-    reveal(item);
-    mark(item);
-    item.scrollIntoView({ block: "start" });
-    paint(item);
+    const range = found[hit], box = range.startContainer.parentElement;
+    const item = box.closest(".ev, .row");
+    if (item && item.closest(".inj")) body.classList.add("injected");
+    if (item && !shown(item) && item.closest(hidden)) mode("all");
+    reveal(box);
+    if (item) mark(item);
+    box.scrollIntoView({ block: "center" });
+    paint("ot-now", [range]);
   };
+
+  // Syntax colours: one rough grammar for all languages, applied when code comes into view.
+  const notes = { py: "#", python: "#", sh: "#", bash: "#", rb: "#", ruby: "#", yaml: "#", yml: "#", toml: "#", sql: "--", lua: "--", hs: "--" };
+  const keywords = "and as async await break case catch class const continue def default del do elif else end enum except export extends false final finally fn for from func function global if impl import in interface is lambda let local match mod mut new nil none not null or package pass private protected pub public raise return self static struct super switch this throw trait true try type typeof use using var void while with yield select where insert into update set delete create table join on then fi done echo";
+  const known = new Set(keywords.split(" "));
+  const prose = new Set(["text", "txt", "md", "markdown", "log", "plain", "output", "console", "diff"]);
+  const token = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|\/\*[^]*?\*\/|(?:\/\/|#|--).*|\b\d[\w.]*\b|\b[A-Za-z_]+\b/g;
+  const colours = ["ot-word", "ot-text", "ot-note", "ot-number"];
+  let coloured = 0;
+  const classify = (word, language) => {
+    if (/^["'`]/.test(word)) return "ot-text";
+    if (/^\d/.test(word)) return "ot-number";
+    if (/^\w/.test(word)) return known.has(word.toLowerCase()) ? "ot-word" : "";
+    if (word.startsWith("/*")) return "ot-note";
+    return word.startsWith(notes[language] || "//") ? "ot-note" : "";
+  };
+  const colour = (pre) => {
+    const language = pre.dataset.lang;
+    if (prose.has(language)) return;
+    const walk = doc.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node && coloured < 60000; node = walk.nextNode()) {
+      if (node.data.length > 200000) continue;
+      token.lastIndex = 0;
+      for (let one = token.exec(node.data); one && coloured < 60000; one = token.exec(node.data)) {
+        const name = classify(one[0], language);
+        if (!name) {
+          // What is no note in this language is looked at again behind its first sign.
+          if (/^[#/-]/.test(one[0])) token.lastIndex = one.index + 1;
+          continue;
+        }
+        CSS.highlights.get(name).add(makeRange(node, one.index, one.index + one[0].length));
+        coloured += 1;
+      }
+    }
+  };
+  if (paints && self.IntersectionObserver) {
+    colours.forEach((name) => CSS.highlights.set(name, new Highlight()));
+    const watch = new IntersectionObserver((seen) => seen.forEach((one) => {
+      if (!one.isIntersecting) return;
+      watch.unobserve(one.target);
+      colour(one.target);
+    }));
+    all("pre[data-lang]", main).slice(0, 20000).forEach((pre) => watch.observe(pre));
+  }
+
+  // One button to copy, which goes to the code or message under the mouse.
+  const copier = doc.createElement("button");
+  copier.type = "button";
+  copier.className = "copy";
+  copier.tabIndex = -1;
+  copier.setAttribute("aria-label", "Copy");
+  main.addEventListener("mouseover", (event) => {
+    if (copier.contains(event.target)) return;
+    const item = event.target.closest("pre, .ev");
+    if (item === copier.parentElement) return;
+    copier.classList.remove("done");
+    if (item && main.contains(item)) item.append(copier);
+    else copier.remove();
+  });
+  copier.addEventListener("click", (event) => {
+    event.preventDefault();
+    event.stopPropagation();
+    const perma = ":scope > .perma", item = copier.parentElement.cloneNode(true);
+    item.querySelectorAll(perma).forEach((one) => one.remove());
+    copy(item.matches("pre") ? item.textContent : copier.parentElement.innerText);
+    copier.classList.add("done");
+  });
 
   const actions = {
     j: () => step(".ev, .row", 1), k: () => step(".ev, .row", -1),
@@ -118,6 +195,10 @@
     t: () => {
       const off = body.classList.toggle("nothoughts");
       all('[data-do="t"]').forEach((one) => one.setAttribute("aria-pressed", String(!off)));
+    },
+    i: () => {
+      const on = body.classList.toggle("injected");
+      all('[data-do="i"]').forEach((one) => one.setAttribute("aria-pressed", String(on)));
     },
     n: () => next(1), N: () => next(-1),
     c: () => { const item = current(); if (item) copy(location.href.split("#")[0] + "#" + item.id); },
@@ -178,6 +259,7 @@
     try { name = decodeURIComponent(name); } catch { return; }
     const item = name && id(name);
     if (!item || !main.contains(item)) return;
+    if (item.closest(".inj")) body.classList.add("injected");
     if (!shown(item)) mode("full");
     reveal(item);
     const row = item.closest(".row, .ev");
@@ -204,6 +286,13 @@
       const item = id(name), part = item && item.matches(".ask") ? item.closest("section") : item;
       if (part) { names.set(part, name); watch.observe(part); }
     });
+  }
+  // While a prompt is on the screen, its heading does not repeat it.
+  if (self.IntersectionObserver) {
+    const asked = new IntersectionObserver((seen) => seen.forEach((one) => {
+      one.target.closest("section").classList.toggle("asked", one.isIntersecting);
+    }), { rootMargin: "-96px 0px 0px 0px" });
+    all("section > .blk .prompt:not(.same)", main).forEach((one) => asked.observe(one));
   }
   let closed = [];
   addEventListener("beforeprint", () => { closed = all("details:not([open])", main); closed.forEach((one) => (one.open = true)); });

@@ -5,7 +5,6 @@ Text of a conversation reaches a page only through these functions, so that none
 
 import html
 import re
-from functools import cache
 
 from open_token.redaction.markers import MARKER, MARKER_START
 
@@ -33,31 +32,49 @@ _NEWLINE = 10
 _EVENT_ID = re.compile(r"(?!ot-)[A-Za-z][A-Za-z0-9_.-]{0,79}")
 
 
-@cache
-def _build_translation() -> dict[int, str]:
+def _build_escapes() -> dict[str, str]:
     """Return what replaces each invisible or directional character.
 
     Zero-width joiners are not replaced: scripts and emoji need them.
     """
-    table: dict[int, str] = {}
+    escapes: dict[str, str] = {}
     for code in (*range(32), *range(127, 160)):
         if code not in (_TAB, _NEWLINE):
-            table[code] = f"\\x{code:02x}"
+            escapes[chr(code)] = f"\\x{code:02x}"
     for code in (*_DIRECTIONAL, *_INVISIBLE, *_SURROGATES):
-        table[code] = f"\\u{code:04x}"
-    return table
+        escapes[chr(code)] = f"\\u{code:04x}"
+    return escapes
+
+
+_ESCAPES = str.maketrans(_build_escapes())
 
 
 def make_visible(text: str) -> str:
     """Return text with newlines as line ends and invisible characters as escapes."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and text.isascii():
         return text
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_build_translation())
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.isascii():
+        return text.translate(_ESCAPES)
+    # str.translate is slow beyond ASCII, and few lines have any of these characters.
+    return "\n".join(map(_make_line_visible, text.split("\n")))
+
+
+def _make_line_visible(line: str) -> str:
+    return line if _is_visible(line) else line.translate(_ESCAPES)
+
+
+def _is_visible(line: str) -> bool:
+    """Return whether a line has no invisible character but tabs. It may be wrong the other way."""
+    # Hangul fillers are the only invisible characters that count as printable.
+    return line.replace("\t", "").isprintable() and "\u3164" not in line and "\uffa0" not in line
 
 
 def escape_html(text: str) -> str:
     """Return text for use between tags; redaction markers are highlighted."""
-    escaped = html.escape(make_visible(text), quote=False)
+    escaped = make_visible(text)
+    escaped = escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     if MARKER_START not in escaped:
         return escaped
     return MARKER.sub(r'<mark title="redacted: \g<type>">\g<0></mark>', escaped)

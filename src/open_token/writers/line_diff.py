@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 _MAX_DEPTH = 12
@@ -18,6 +19,10 @@ _PATCH_VERBS = {"Add": "new", "Delete": "deleted"}
 
 Pair = tuple[int, int]
 """Indexes of a line in the old and in the new text."""
+
+
+Run = tuple[str, int]
+"""So many lines in a row that are equal (a space), removed (-) or added (+)."""
 
 
 class Line(NamedTuple):
@@ -75,9 +80,34 @@ def parse_patch(text: str) -> list[FileChange]:
     return changes
 
 
-def diff_lines(old: str, new: str) -> list[Line]:
-    """Return all lines of both texts in order, with what was removed and added."""
-    return list(_diff(_split_lines(old), _split_lines(new), 0))
+def diff_lines(old: str, new: str, runs: list[Run] | None = None) -> list[Line]:
+    """Return all lines of both texts in order, with what was removed and added.
+
+    `runs` is what `diff_runs` returned for the same texts, where that is known already.
+    """
+    remaining_old = iter(_split_lines(old))
+    remaining_new = iter(_split_lines(new))
+    lines: list[Line] = []
+    for op, count in diff_runs(old, new) if runs is None else runs:
+        if op == "+":
+            texts = islice(remaining_new, count)
+        else:
+            texts = islice(remaining_old, count)
+        lines += [Line(op, text) for text in texts]
+        if op == " ":
+            # An equal line is taken from the old text: skip it in the new one.
+            next(islice(remaining_new, count, count), None)
+    return lines
+
+
+def diff_runs(old: str, new: str) -> list[Run]:
+    """Return what was removed and added between two texts, as runs of lines."""
+    return diff_items(_split_lines(old), _split_lines(new))
+
+
+def diff_items(old: list[str], new: list[str]) -> list[Run]:
+    """Return what was removed and added between two lists of lines or words."""
+    return list(_diff(old, new, 0))
 
 
 def _split_lines(text: str) -> list[str]:
@@ -85,19 +115,17 @@ def _split_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _diff(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
+def _diff(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
     """Yield the equal lines at both ends, and the difference of what is between them."""
     head, tail = count_common_ends(old, new)
-    old_end = len(old) - tail
-    new_end = len(new) - tail
-    for line in old[:head]:
-        yield Line(" ", line)
-    yield from _diff_middle(old[head:old_end], new[head:new_end], depth)
-    for line in old[old_end:]:
-        yield Line(" ", line)
+    if head:
+        yield " ", head
+    yield from _diff_middle(old[head : len(old) - tail], new[head : len(new) - tail], depth)
+    if tail:
+        yield " ", tail
 
 
-def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
+def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
     """Yield the difference of lines that begin and end differently, split at common lines."""
     anchors: list[Pair] = []
     # A hostile text could have as many nested anchors as lines, hence the limit.
@@ -108,20 +136,21 @@ def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Line]:
         anchors = _find_common_lines(old, new)
         # The table found every common line: what is between them has none.
         depth = _MAX_DEPTH
-    if not anchors:
-        for line in old:
-            yield Line("-", line)
-        for line in new:
-            yield Line("+", line)
-        return
     old_start = 0
     new_start = 0
     for old_index, new_index in anchors:
-        yield from _diff(old[old_start:old_index], new[new_start:new_index], depth + 1)
-        yield Line(" ", old[old_index])
+        if old_start < old_index or new_start < new_index:
+            yield from _diff(old[old_start:old_index], new[new_start:new_index], depth + 1)
+        yield " ", 1
         old_start = old_index + 1
         new_start = new_index + 1
-    yield from _diff(old[old_start:], new[new_start:], depth + 1)
+    if anchors:
+        yield from _diff(old[old_start:], new[new_start:], depth + 1)
+        return
+    if old:
+        yield "-", len(old)
+    if new:
+        yield "+", len(new)
 
 
 def _find_anchors(old: list[str], new: list[str]) -> list[Pair]:

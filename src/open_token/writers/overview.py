@@ -1,7 +1,7 @@
 """The first pass over the events: what a page must know before it begins."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +24,10 @@ _CHAPTER_LENGTH = 70
 _MAX_CHAPTERS = 60
 _MIN_CHAPTER_TEXT = 30
 _MAX_CONTEXT_POINTS = 100_000
+EstimateCost = Callable[[str, Any], float | None]
+"""Returns what a response cost, given the id of its actor and its usage; None where unknown."""
+_INLINE_MARKUP = re.compile(r"(?<!\w)\*{1,3}(?=[\w`])|(?<=\S)\*{1,3}(?!\w)|`+")
+_INLINE_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,1000}\)")
 _IDLE_SECONDS = 300.0
 """A longer pause is drawn as a gap, and counts as this much active time."""
 
@@ -110,13 +114,26 @@ class Overview:
     missing_results: int = 0
     truncated: int = 0
     thoughts: int = 0
+    injected: int = 0
+    """Messages that the runtime wrote, and commands that the model did not answer."""
     tokens: int = 0
+    """Output tokens."""
+    input_tokens: int = 0
+    """With cached ones."""
+    cached_tokens: int = 0
+    """Input tokens that were read from a cache."""
     cost: float = 0.0
+    """In dollars, as the source reports it."""
+    estimated_cost: float = 0.0
+    has_unpriced_model: bool = False
+    """Whether the estimate leaves a model out, because its price is not known."""
     began: float | None = None
     ended: float | None = None
     active: float = 0.0
     """Seconds without long pauses."""
     cwd: str = ""
+    branch: str = ""
+    """The last branch of the repository."""
 
     @property
     def duration(self) -> float:
@@ -144,9 +161,9 @@ class Overview:
         return added, removed
 
 
-def build_overview(events: Iterable[Event]) -> Overview:
+def build_overview(events: Iterable[Event], estimate_cost: EstimateCost | None = None) -> Overview:
     """Read all events once."""
-    builder = _OverviewBuilder()
+    builder = _OverviewBuilder(estimate_cost)
     for event in events:
         builder.add(event)
     return builder.finish()
@@ -167,6 +184,11 @@ def get_prompt_title(text: str, limit: int = _PROMPT_TITLE_LENGTH) -> str:
     return shorten(make_visible(normalize_title(text)), limit)
 
 
+def strip_markup(line: str) -> str:
+    """Return one line of Markdown as text: without emphasis, code marks and link addresses."""
+    return _INLINE_MARKUP.sub("", _INLINE_LINK.sub(r"\1", line))
+
+
 class _Call(NamedTuple):
     seconds: float
     position: int
@@ -176,8 +198,9 @@ class _Call(NamedTuple):
 
 
 class _OverviewBuilder:
-    def __init__(self) -> None:
+    def __init__(self, estimate_cost: EstimateCost | None) -> None:
         self._overview = Overview()
+        self._estimate_cost = estimate_cost
         self._edits: list[tuple[str, str, FileEdit]] = []
         """Call id, path and edit."""
         self._calls: dict[str, _Call] = {}
@@ -213,16 +236,23 @@ class _OverviewBuilder:
         kind = data.get("kind")
         if kind == "user_command":
             self._add_user_command(event, data)
-        elif kind == "context" and not overview.cwd:
-            cwd = data.get("cwd")
-            # A short one, such as `/` or `/c`, would be cut out of nearly every path.
-            if isinstance(cwd, str) and len(cwd) > 3:
-                overview.cwd = cwd.rstrip("/")
+        elif kind == "context":
+            self._add_context(data)
         elif kind == "cost":
             cost = data.get("cost_usd")
             # Also refuses what is not a number: no comparison with it holds.
             if isinstance(cost, int | float) and 0 <= cost < 1e9:
                 overview.cost += cost
+
+    def _add_context(self, data: dict[str, Any]) -> None:
+        overview = self._overview
+        cwd = data.get("cwd")
+        # A short one, such as `/` or `/c`, would be cut out of nearly every path.
+        if not overview.cwd and isinstance(cwd, str) and len(cwd) > 3:
+            overview.cwd = cwd.rstrip("/")
+        branch = data.get("git_branch")
+        if isinstance(branch, str) and branch:
+            overview.branch = branch
 
     def _add_user_command(self, event: Event, data: dict[str, Any]) -> None:
         """Attach a slash command to the prompt that it belongs to, if that is the last one."""
@@ -257,6 +287,12 @@ class _OverviewBuilder:
         input_tokens = _get_tokens(usage, "input_tokens")
         output_tokens = _get_tokens(usage, "output_tokens")
         overview.tokens += output_tokens
+        overview.input_tokens += input_tokens
+        overview.cached_tokens += _get_tokens(usage, "cache_read_tokens")
+        if self._estimate_cost is not None and (input_tokens or output_tokens):
+            cost = self._estimate_cost(str(event.get("actor_id", "")), usage)
+            overview.estimated_cost += cost or 0.0
+            overview.has_unpriced_model |= cost is None
         if span_id:
             overview.spans.setdefault(span_id, SpanUsage()).tokens += output_tokens
         elif input_tokens and len(overview.context) < _MAX_CONTEXT_POINTS:
@@ -269,6 +305,8 @@ class _OverviewBuilder:
         kind = classify_message(event)
         if kind == "thought":
             overview.thoughts += 1
+        if kind == "system":
+            overview.injected += 1
         if span_id:
             return
         if kind == "prompt":
@@ -286,6 +324,7 @@ class _OverviewBuilder:
             overview.turns.pop()
             del overview.turn_numbers[turn.id]
             overview.index.commands[turn.id] = turn.command
+            overview.injected += 1
 
     def _add_prompt(self, event: Event) -> None:
         self._drop_unanswered_command()
@@ -308,7 +347,7 @@ class _OverviewBuilder:
         if len(overview.chapters) == _MAX_CHAPTERS:
             overview.more_chapters += 1
             return
-        title = get_prompt_title(text, _CHAPTER_LENGTH)
+        title = shorten(strip_markup(get_prompt_title(text)), _CHAPTER_LENGTH)
         overview.chapters.append(Chapter(len(overview.turns), event_id, title))
 
     def _add_call(self, event: Event, span_id: str) -> None:

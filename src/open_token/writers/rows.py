@@ -20,6 +20,7 @@ from open_token.agents.tools import (
     guess_action,
 )
 from open_token.jsontools.objects import get_data, omit_keys
+from open_token.model.titles import normalize_title
 from open_token.writers.escape import to_one_line
 from open_token.writers.line_diff import FileChange, diff_texts, parse_patch
 from open_token.writers.terminal import strip_escapes
@@ -244,7 +245,7 @@ def _find_target(row: Row) -> str:
     if row.kind == "ask":
         questions = parse_questions(arguments)
         if questions:
-            return questions[0][0]
+            return normalize_title(questions[0][0])
         return first_text(arguments)
     return first_text(arguments)
 

@@ -73,4 +73,5 @@ AGENT = Agent(
         command='claude -p "..."',
     ),
     accepts_handoff=True,
+    resume="claude --resume {id}",
 )

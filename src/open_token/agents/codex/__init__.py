@@ -63,4 +63,5 @@ AGENT = Agent(
         ),
     ),
     accepts_handoff=True,
+    resume="codex resume {id}",
 )

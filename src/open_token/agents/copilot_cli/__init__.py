@@ -48,4 +48,5 @@ AGENT = Agent(
         command='copilot -p "..."',
     ),
     accepts_handoff=True,
+    resume="copilot --resume={id}",
 )

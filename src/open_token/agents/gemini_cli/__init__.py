@@ -49,4 +49,5 @@ AGENT = Agent(
         command='gemini -m gemini-2.5-pro -p "..."',
     ),
     accepts_handoff=True,
+    resume="gemini --resume {id}",
 )

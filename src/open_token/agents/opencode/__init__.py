@@ -45,4 +45,5 @@ AGENT = Agent(
         command='opencode run -m replay/replay "..."',
     ),
     accepts_handoff=True,
+    resume="opencode --session {id}",
 )

@@ -35,4 +35,5 @@ AGENT = Agent(
         frontmatter=("disable-model-invocation: true",),
     ),
     accepts_handoff=True,
+    resume="pi --session {id}",
 )

@@ -48,4 +48,5 @@ AGENT = Agent(
         command='qwen --auth-type openai -p "..."',
     ),
     accepts_handoff=True,
+    resume="qwen --resume {id}",
 )

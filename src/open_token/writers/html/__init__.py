@@ -7,6 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import BinaryIO
 
+from open_token.integrity.page_seal import HashingOutput
 from open_token.model.document import Integrity, Record
 from open_token.writers.escape import escape_attribute
 from open_token.writers.html.front_matter import (
@@ -16,15 +17,17 @@ from open_token.writers.html.front_matter import (
     render_toolbar,
 )
 from open_token.writers.html.sections import BLOCK_HEIGHTS, group_items, render_sections
-from open_token.writers.overview import Overview, build_overview, get_title
+from open_token.writers.overview import EstimateCost, Overview, build_overview, get_title
 from open_token.writers.timeline import Timeline
+
+PAGE_END = b"</body></html>\n"
 
 
 def write(
     record: Record, integrity: Integrity | None, out: BinaryIO, max_bytes: int | None = None
 ) -> int:
     """Write the page; return the byte count. `max_bytes` was applied to the events already."""
-    overview = build_overview(record.events)
+    overview = build_overview(record.events, bind_prices(record))
     total = 0
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{_build_policy()}">'
@@ -33,9 +36,20 @@ def write(
     script = f"<script>{load_script()}</script>"
     items = Timeline(overview.index).iter_items(record.events)
     sections = render_sections(group_items(items, overview), overview)
+    page = HashingOutput(out)
     for part in render_page(record, integrity, overview, sections, head, script):
-        total += out.write(part.encode("utf-8", "replace"))
-    return total
+        total += page.write(part.encode("utf-8", "replace"))
+    end = page.render_seal(integrity) if integrity else PAGE_END
+    return total + out.write(end)
+
+
+def bind_prices(record: Record) -> EstimateCost | None:
+    """Return an estimate of costs by actor, where the record brings prices."""
+    estimate = record.estimate_cost
+    if estimate is None:
+        return None
+    models = {actor["actor_id"]: actor.get("model", "") for actor in record.participants}
+    return lambda actor_id, usage: estimate(models.get(actor_id, ""), usage)
 
 
 def render_page(
@@ -46,7 +60,7 @@ def render_page(
     head: str,
     script: str,
 ) -> Iterator[str]:
-    """Render the page around the sections of a conversation.
+    """Render the page around the sections of a conversation, but for the tags that end it.
 
     `head` has the elements that refer to the style, `script` those that refer to the script.
     """
@@ -64,7 +78,7 @@ def render_page(
     )
     yield from sections
     footer = render_footer(record, overview)
-    yield f"</main>{footer}</div>{script}</body></html>\n"
+    yield f"</main>{footer}</div>{script}"
 
 
 def _build_policy() -> str:

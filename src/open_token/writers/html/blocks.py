@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from open_token.writers.escape import escape_html
-from open_token.writers.line_diff import FileChange, Line, count_common_ends, trim_context
+from open_token.writers.line_diff import FileChange, Line, Run, diff_items, trim_context
 
 MAX_LINES = 400
 """A text or diff with more lines is folded."""
@@ -17,13 +17,21 @@ _MAX_KEYS = 500
 _MAX_HIGHLIGHTED = 2_000
 """Characters of a line in which the changed part is highlighted."""
 # Types that a browser shows without running anything.
-_IMAGE_TYPES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_WORD = re.compile(r"\[REDACTED:[^\[\]\s]{1,80}\]|\w+|\s+|[^\w\s]")
+_LANGUAGE = re.compile(r"[A-Za-z0-9+#]{1,20}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
-def render_text(text: str, render: Callable[[str], str] = escape_html, classes: str = "") -> str:
-    """Render preformatted text; of a long one the middle is folded."""
+def render_text(
+    text: str, render: Callable[[str], str] = escape_html, classes: str = "", path: str = ""
+) -> str:
+    """Render preformatted text; of a long one the middle is folded.
+
+    With the path of a file, the script of the page colours its syntax.
+    """
     attribute = f' class="{classes}"' if classes else ""
+    attribute += render_language(find_suffix(path))
 
     def render_lines(lines: list[str]) -> str:
         return f"<pre{attribute}>{render(chr(10).join(lines))}</pre>"
@@ -37,6 +45,17 @@ def render_text(text: str, render: Callable[[str], str] = escape_html, classes: 
         + _render_more(len(middle), render_lines(middle))
         + render_lines(lines[-_TAIL_LINES:])
     )
+
+
+def find_suffix(path: str) -> str:
+    """Return what follows the last dot in a file name; empty without one."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[2] if "." in name else ""
+
+
+def render_language(language: str) -> str:
+    """Return the attribute that names the language of code, with a leading space."""
+    return f' data-lang="{language.lower()}"' if _LANGUAGE.fullmatch(language) else ""
 
 
 def _render_more(count: int, body: str) -> str:
@@ -90,6 +109,14 @@ def render_blocks(blocks: list[Any]) -> str:
     return "".join(parts)
 
 
+def is_image(block: Any) -> bool:
+    """Return whether a block is an image that a browser shows without running anything."""
+    if not isinstance(block, dict) or block.get("media_type") not in _SHOWN_TYPES:
+        return False
+    encoded = block.get("base64")
+    return isinstance(encoded, str) and _BASE64.fullmatch(encoded) is not None
+
+
 def render_media(block: dict[str, Any]) -> str:
     """Render an image of a safe type; any other file by its type and size."""
     media_type = block.get("media_type")
@@ -97,8 +124,7 @@ def render_media(block: dict[str, Any]) -> str:
     length = block.get("bytes")
     size = f", {length:,} bytes" if type(length) is int else ""
     label = f"{escape_html(str(media_type)[:60])}{size}"
-    is_image = isinstance(media_type, str) and media_type in _IMAGE_TYPES
-    if is_image and isinstance(encoded, str) and _BASE64.fullmatch(encoded):
+    if is_image(block):
         return (
             f'<figure><img alt="{media_type}{size}" src="data:{media_type};base64,{encoded}">'
             f"<figcaption>{label}</figcaption></figure>"
@@ -117,15 +143,17 @@ def _render_change(change: FileChange, *, is_named: bool) -> str:
     if is_named:
         head = f'<p class="facts">{escape_html(change.path)} {change.verb}</p>'
     if change.verb == "written":
-        return head + render_text("\n".join(line.text for line in change.lines))
+        text = "\n".join(line.text for line in change.lines)
+        return head + render_text(text, path=change.path)
     lines = trim_context(change.lines)
-    body = _render_diff(lines[:MAX_LINES])
+    suffix = find_suffix(change.path)
+    body = _render_diff(lines[:MAX_LINES], suffix)
     if len(lines) > MAX_LINES:
-        body += _render_more(len(lines) - MAX_LINES, _render_diff(lines[MAX_LINES:]))
+        body += _render_more(len(lines) - MAX_LINES, _render_diff(lines[MAX_LINES:], suffix))
     return head + body
 
 
-def _render_diff(lines: list[Line]) -> str:
+def _render_diff(lines: list[Line], suffix: str) -> str:
     parts: list[str] = []
     index = 0
     while index < len(lines):
@@ -138,7 +166,7 @@ def _render_diff(lines: list[Line]) -> str:
         else:
             parts += [_render_line(line, escape_html(line.text)) for line in lines[index:end]]
         index = end
-    return f'<pre class="diff">{"".join(parts)}</pre>'
+    return f'<pre class="diff"{render_language(suffix)}>{"".join(parts)}</pre>'
 
 
 def _count_run(lines: list[Line], start: int, op: str) -> int:
@@ -153,32 +181,36 @@ def _render_replacement(removed: list[Line], added: list[Line]) -> list[str]:
     old_parts: list[str] = []
     new_parts: list[str] = []
     for old, new in zip(removed, added, strict=True):
-        old_start = old.text[:_MAX_HIGHLIGHTED]
-        new_start = new.text[:_MAX_HIGHLIGHTED]
-        head, tail = count_common_ends(old_start, new_start)
-        is_long = max(len(old.text), len(new.text)) > _MAX_HIGHLIGHTED
-        # Where less than a third is equal the highlight would be noise.
-        if is_long or (head + tail) * 3 < len(new.text):
-            head = 0
-            tail = 0
-        old_html = _highlight_middle(old.text, head, tail)
-        new_html = _highlight_middle(new.text, head, tail)
+        old_html, new_html = _highlight_words(old.text, new.text)
         old_parts.append(_render_line(old, old_html))
         new_parts.append(_render_line(new, new_html))
     return old_parts + new_parts
 
 
-def _highlight_middle(text: str, head: int, tail: int) -> str:
-    if not head and not tail:
-        return escape_html(text)
-    # Cut first and escaped then: cutting escaped text could split an entity.
-    tail_start = len(text) - tail
-    start = escape_html(text[:head])
-    middle = escape_html(text[head:tail_start])
-    end = escape_html(text[tail_start:])
-    if middle:
-        middle = f"<b>{middle}</b>"
-    return f"{start}{middle}{end}"
+def _highlight_words(old: str, new: str) -> tuple[str, str]:
+    """Return two lines as HTML, with the words highlighted in which they differ."""
+    old_words = _WORD.findall(old[:_MAX_HIGHLIGHTED])
+    new_words = _WORD.findall(new[:_MAX_HIGHLIGHTED])
+    runs = diff_items(old_words, new_words)
+    common = sum(count for op, count in runs if op == " ")
+    is_long = max(len(old), len(new)) > _MAX_HIGHLIGHTED
+    # Where less than a third is equal the highlight would be noise.
+    if is_long or common * 3 < len(new_words):
+        return escape_html(old), escape_html(new)
+    return _mark_words(old_words, runs, "-"), _mark_words(new_words, runs, "+")
+
+
+def _mark_words(words: list[str], runs: list[Run], op: str) -> str:
+    parts: list[str] = []
+    start = 0
+    for run_op, count in runs:
+        if run_op not in (" ", op):
+            continue
+        # Joined first and escaped then, so that a marker of redaction stays whole.
+        html = escape_html("".join(words[start : start + count]))
+        parts.append(f"<b>{html}</b>" if run_op == op else html)
+        start += count
+    return "".join(parts)
 
 
 def _render_line(line: Line, html: str) -> str:

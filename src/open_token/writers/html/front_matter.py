@@ -1,10 +1,14 @@
 """HTML around the conversation: header with its facts, toolbar, timeline strip, outline, footer."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
+from open_token.formats.definition import Agent
 from open_token.model.document import Integrity, Record
 from open_token.model.omissions import summarize_omissions
+from open_token.registry import list_agents
 from open_token.writers.escape import escape_attribute, escape_html, to_one_line
 from open_token.writers.overview import FileEdit, Overview
 from open_token.writers.rows import format_count, format_duration
@@ -26,6 +30,7 @@ _KEYS = (
     ("d", "open all diffs"),
     ("f", "Brief, Full, All"),
     ("t", "thoughts on or off"),
+    ("i", "injected messages on or off"),
     ("/ n N", "find, next match, previous match"),
     ("c y", "copy the link, the text of an event"),
     ("g g, G", "start, end"),
@@ -35,10 +40,12 @@ _KEYS = (
 _INTEGRITY_HELP = (
     "The hash is SHA-256 over the canonical bytes (RFC 8785) of the events on this page. Whoever "
     "has the JSON export of the same conversation with the same options can compare: the same hash "
-    "means the same events, none changed, added or removed since. It does not say who made the "
-    "export, nor that the events are true. The page itself is not signed: verify the JSON export "
-    "with open-token verify."
+    "means the same events, none changed, added or removed since. The page also holds a hash of "
+    "its own bytes: open-token verify tells whether it was changed. Neither says who made the "
+    "export, nor that the events are true; for that, sign the JSON export."
 )
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 _STRIP_WIDTH = 1000
 _STRIP_HEIGHT = 40
@@ -51,7 +58,7 @@ def render_header(
     record: Record, integrity: Integrity | None, overview: Overview, title: str
 ) -> str:
     """Render the title, the size of the conversation, and notes on what is missing in it."""
-    facts = _describe_models(record)
+    facts = [*_describe_place(record, overview), *_describe_models(record)]
     facts.append(format_count(len(overview.turns), "prompt"))
     calls = format_count(overview.calls, "call")
     if overview.failures:
@@ -64,10 +71,7 @@ def render_header(
     if overview.context:
         largest = max(tokens for _, _, tokens in overview.context)
         facts.append(f"{largest:,} tokens of context")
-    if overview.tokens:
-        facts.append(f"{overview.tokens:,} output tokens")
-    if overview.cost:
-        facts.append(f"${overview.cost:,.2f} according to the log")
+    facts += _describe_usage(overview)
     facts_line = "".join(f"<span>{escape_html(fact)}</span>" for fact in facts)
     details = (
         _render_files(overview)
@@ -77,8 +81,59 @@ def render_header(
     )
     return (
         f'<h1 dir="auto">{escape_html(title)}</h1><p class="meta">{facts_line}</p>'
+        f"{_render_resume(record)}"
         f'<div class="marks">{details}</div>'
     )
+
+
+def _find_agent(record: Record) -> Agent | None:
+    """Return the agent whose session it is: by the reader, or in a document by a participant."""
+    names = {
+        participant.get("name")
+        for participant in record.participants
+        if participant.get("kind") == "system"
+    }
+    for agent in list_agents():
+        if agent.name == record.reader or agent.title in names:
+            return agent
+    return None
+
+
+def _describe_place(record: Record, overview: Overview) -> list[str]:
+    agent = _find_agent(record)
+    facts = [agent.title] if agent is not None else []
+    if overview.cwd:
+        facts.append(to_one_line(PurePath(overview.cwd).name or overview.cwd, 60))
+    if overview.branch:
+        facts.append("branch " + to_one_line(overview.branch, 60))
+    return facts
+
+
+def _describe_usage(overview: Overview) -> list[str]:
+    facts: list[str] = []
+    total = overview.input_tokens + overview.tokens
+    if total:
+        facts.append(f"{total:,} tokens, {overview.tokens:,} of them output")
+    if overview.cached_tokens:
+        share = overview.cached_tokens * 100 // max(1, overview.input_tokens)
+        facts.append(f"{min(share, 100)} % of the input cached")
+    if overview.cost:
+        facts.append(f"${overview.cost:,.2f} according to the log")
+    elif overview.estimated_cost:
+        bound = "at least " if overview.has_unpriced_model else ""
+        facts.append(f"{bound}${overview.estimated_cost:,.2f} estimated")
+    return facts
+
+
+def _render_resume(record: Record) -> str:
+    """Render the command that resumes the session in its agent."""
+    agent = _find_agent(record)
+    session_id = str(record.conversation.get("id") or "")
+    # What is copied to a shell must be a plain word.
+    if agent is None or not agent.resume or not _PLAIN_ID.fullmatch(session_id):
+        return ""
+    command = escape_html(agent.resume.replace("{id}", session_id))
+    return f'<p class="resume">resume with <code>{command}</code></p>'
 
 
 def _describe_models(record: Record) -> list[str]:
@@ -200,6 +255,13 @@ def render_toolbar(overview: Overview) -> str:
         label = f"{len(overview.failures):,} failed"
         failures = f'<button type="button" data-do="e">{label}</button>'
     thoughts = ""
+    injected = ""
+    if overview.injected:
+        label = f"{overview.injected:,} injected"
+        injected = (
+            f'<button type="button" data-do="i" aria-pressed="false" title="what the runtime '
+            f'wrote in the place of a person, and commands to it">{label}</button>'
+        )
     if overview.thoughts:
         thoughts = '<button type="button" data-do="t" aria-pressed="true">Thoughts</button>'
     return (
@@ -207,7 +269,7 @@ def render_toolbar(overview: Overview) -> str:
         f'<span class="seg" role="group" aria-label="How much is shown">{modes}</span>'
         '<div role="search"><input type="search" id="ot-find" placeholder="Find  ( / )" '
         'aria-label="Find"></div>'
-        f'<span id="ot-hits" aria-live="polite"></span>{thoughts}{failures}'
+        f'<span id="ot-hits" aria-live="polite"></span>{thoughts}{injected}{failures}'
         '<button type="button" data-do="m" class="phone">Outline</button>'
         '<button type="button" data-do="theme">Light / dark</button>'
         '<button type="button" data-do="?">Keys ?</button></div>'

@@ -4,9 +4,15 @@ from typing import Any, NamedTuple
 
 from open_token.jsontools.objects import get_data, get_link, omit_keys
 from open_token.writers.escape import escape_attribute, escape_html, render_id, to_one_line
-from open_token.writers.html.blocks import render_blocks, render_text, render_value
+from open_token.writers.html.blocks import (
+    is_image,
+    render_blocks,
+    render_media,
+    render_text,
+    render_value,
+)
 from open_token.writers.html.markdown import render_markdown
-from open_token.writers.html.tool_bodies import render_tool_body
+from open_token.writers.html.tool_bodies import render_reply, render_tool_body
 from open_token.writers.overview import Overview, SpanUsage, get_prompt_title
 from open_token.writers.rows import build_row, format_count, format_duration, split_content
 from open_token.writers.timeline import Item
@@ -37,6 +43,10 @@ class RenderedItem(NamedTuple):
     height: float
     is_row: bool | None
     """Whether it belongs in a box with neighbouring rows; None where that does not matter."""
+    is_injected: bool = False
+    """Whether it is hidden until the reader asks for what the runtime wrote."""
+    after: str = ""
+    """What is shown below the row even while it is closed: images, the answer of a person."""
 
 
 def render_item(item: Item, overview: Overview, last_answers: set[str]) -> RenderedItem:
@@ -124,7 +134,8 @@ def _render_command(item: Item) -> RenderedItem:
     text, blocks = split_content(item.event)
     body = render_text(text) + render_blocks(blocks) + render_value(item.facts)
     body += render_truncation_note(item.event)
-    return _render_details(item, "tool k-shell", "command", to_one_line(text), "", body)
+    rendered = _render_details(item, "tool k-shell inj", "command", to_one_line(text), "", body)
+    return rendered._replace(is_injected=True)
 
 
 def _render_rest(rest: str) -> str:
@@ -179,10 +190,11 @@ def _render_aside(item: Item) -> RenderedItem:
         role = str(item.event.get("role") or "system")
         # The runtime wrote a message of the user role that is not public.
         verb = "internal" if role == "user" else to_one_line(role, 20)
-        classes = "sys"
+        classes = "sys inj"
         body = render_text(text) if text else ""
     body += render_blocks(blocks) + render_truncation_note(item.event)
-    return _render_details(item, classes, verb, summary, " · ".join(facts), body)
+    rendered = _render_details(item, classes, verb, summary, " · ".join(facts), body)
+    return rendered._replace(is_injected=item.kind != "thought")
 
 
 def _render_note(item: Item) -> RenderedItem:
@@ -205,11 +217,16 @@ def _render_note(item: Item) -> RenderedItem:
 def _render_call(item: Item, overview: Overview) -> RenderedItem:
     row = build_row(item)
     outcome = list(row.outcome)
-    inner = render_value(omit_keys(item.about, "kind"))
+    # What the call or the facts of its result say already is not repeated.
+    known = {**(row.arguments if isinstance(row.arguments, dict) else {}), **item.facts}
+    about = {key: value for key, value in item.about.items() if known.get(key) != value}
+    inner = render_value(omit_keys(about, "kind"))
     if item.children:
         steps = _count_steps(item)
         outcome.insert(0, steps)
         inner += f'<h3>{steps}</h3><div class="run">{_render_children(item, overview)}</div>'
+    images = "".join(render_media(block) for block in row.blocks if is_image(block))
+    row.blocks = [block for block in row.blocks if not is_image(block)]
     body = render_tool_body(row, inner)
     if item.kind == "call":
         extra = omit_keys(item.data, *_CALL_FIELDS)
@@ -229,7 +246,14 @@ def _render_call(item: Item, overview: Overview) -> RenderedItem:
     short_name = row.verb.rpartition("__")[2]
     verb = to_one_line(short_name or row.verb, 40)
     target = overview.shorten_paths(row.target)
-    return _render_details(item, classes, verb, target, " · ".join(outcome), body)
+    rendered = _render_details(item, classes, verb, target, " · ".join(outcome), body)
+    after = render_reply(row)
+    if images:
+        after = f'<div class="shots">{images}</div>{after}'
+    if item.parent is not None:
+        # Inside a subagent the row is one of a list already.
+        return rendered._replace(html=rendered.html + after)
+    return rendered._replace(after=after)
 
 
 def _render_children(item: Item, overview: Overview) -> str:

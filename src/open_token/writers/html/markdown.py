@@ -3,6 +3,7 @@
 import re
 
 from open_token.writers.escape import escape_attribute, escape_html, make_visible
+from open_token.writers.html.blocks import render_language
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
@@ -30,6 +31,8 @@ _TOKEN = re.compile(
     r"|~~(?=[^\s~])(?P<struck>[^~\n]{1,500})~~"
     r"|\\(?P<literal>[!-/:-@\[-`{-~])"
 )
+_TOKEN_START = re.compile(r"[`!\[*_~\\]|https?://")
+"""Where a token can begin: each alternative of `_TOKEN` begins with one of these."""
 _TAGS = {"bold": "strong", "bold2": "strong", "slant": "em", "slant2": "em", "struck": "del"}
 _MAX_INLINE_DEPTH = 3
 _TRAILING_PUNCTUATION = ".,;:!?'*_~"
@@ -62,10 +65,14 @@ class _BlockRenderer:
 
     def _render_block(self, line: str) -> bool:
         """Render the block that begins at this line; False where it is part of a paragraph."""
-        if not line.strip():
+        stripped = line.lstrip()
+        if not stripped:
             self._end_paragraph()
             self._index += 1
             return True
+        # Most lines are prose: every other block begins with a sign or a number, or is a table.
+        if stripped[0].isalpha() and "|" not in line:
+            return False
         if self._render_code(line) or self._render_heading(line) or self._render_table(line):
             return True
         if self._depth >= _MAX_DEPTH:
@@ -90,7 +97,8 @@ class _BlockRenderer:
         while end < len(self._lines) and not _is_closing_fence(self._lines[end], opening[1]):
             end += 1
         code = "\n".join(self._lines[start:end])
-        self._parts.append(f"<pre>{escape_html(code)}</pre>")
+        language = render_language(opening[2])
+        self._parts.append(f"<pre{language}>{escape_html(code)}</pre>")
         self._index = end + 1
         return True
 
@@ -138,11 +146,16 @@ class _BlockRenderer:
         tag = "ul" if number is None else "ol"
         start = f' start="{int(number)}"' if number not in (None, "1") else ""
         items = "".join(
-            f"<li>{_unwrap_paragraph(_BlockRenderer(lines, self._depth + 1).render())}</li>"
-            for lines in self._collect_items(first)
+            f"<li>{self._render_list_item(lines)}</li>" for lines in self._collect_items(first)
         )
         self._parts.append(f"<{tag}{start}>{items}</{tag}>")
         return True
+
+    def _render_list_item(self, lines: list[str]) -> str:
+        first = lines[0]
+        if len(lines) == 1 and first[:1].isalpha() and "|" not in first:
+            return render_inline(first.strip())
+        return _unwrap_paragraph(_BlockRenderer(lines, self._depth + 1).render())
 
     def _collect_items(self, first: re.Match[str]) -> list[list[str]]:
         """Return the lines of each item of a list, and move behind the list."""
@@ -230,9 +243,16 @@ def _render_table_row(line: str, tag: str) -> str:
 
 def render_inline(text: str, depth: int = 0) -> str:
     """Render the text of one paragraph: code, emphasis and links."""
+    if _TOKEN_START.search(text) is None:
+        return escape_html(text)
     parts: list[str] = []
     end = 0
-    for match in _TOKEN.finditer(text):
+    for start in _TOKEN_START.finditer(text):
+        if start.start() < end:
+            continue
+        match = _TOKEN.match(text, start.start())
+        if match is None:
+            continue
         parts.append(escape_html(text[end : match.start()]))
         parts.append(_render_token(match, depth))
         end = match.end()

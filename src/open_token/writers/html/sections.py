@@ -82,16 +82,29 @@ def render_block(block: Block, overview: Overview, last_answers: set[str]) -> st
     """Render a block, with the height that it takes while its rows are closed."""
     parts: list[str] = []
     height = 0.0
-    is_in_run = False
+    run: list[RenderedItem] = []
     for rendered in _render_items(block, overview, last_answers):
-        if rendered.is_row is not None and rendered.is_row != is_in_run:
-            parts.append('<div class="run">' if rendered.is_row else "</div>")
-            is_in_run = rendered.is_row
-        parts.append(rendered.html)
         height += rendered.height
-    if is_in_run:
-        parts.append("</div>")
+        if rendered.is_row or (run and rendered.is_row is None):
+            run.append(rendered)
+        else:
+            parts += [_render_run(run), rendered.html]
+            run = []
+        if rendered.after:
+            parts += [_render_run(run), rendered.after]
+            run = []
+    parts.append(_render_run(run))
     return f'<div class="blk h{_find_height_step(height)}">{"".join(parts)}</div>\n'
+
+
+def _render_run(rows: list[RenderedItem]) -> str:
+    """Render neighbouring rows in one box."""
+    if not rows:
+        return ""
+    # A box of which nothing is shown is hidden as a whole.
+    is_injected = all(row.is_injected for row in rows if row.is_row)
+    classes = "run inj" if is_injected else "run"
+    return f'<div class="{classes}">{"".join(row.html for row in rows)}</div>'
 
 
 def _render_items(

@@ -17,7 +17,7 @@ from open_token.agents.tools import (
     find_text,
 )
 from open_token.jsontools.objects import omit_keys
-from open_token.writers.escape import escape_html
+from open_token.writers.escape import escape_html, to_one_line
 from open_token.writers.html.blocks import (
     MAX_LINES,
     render_blocks,
@@ -31,6 +31,7 @@ from open_token.writers.html.markdown import (
     render_link,
     render_markdown,
 )
+from open_token.writers.overview import strip_markup
 from open_token.writers.rows import (
     Row,
     format_count,
@@ -41,6 +42,7 @@ from open_token.writers.rows import (
 )
 from open_token.writers.terminal import render_colors
 
+_QUOTED_ANSWER = re.compile(r'"?\s*[=:]\s*"([^"]{1,2000})"')
 _MAX_ANSWER = 400
 _MAX_OPTIONS = 100
 """More options or questions are not searched for in the answer: that would be quadratic."""
@@ -130,7 +132,9 @@ def _render_write(row: Row) -> str:
 
 
 def _render_read(row: Row) -> str:
-    return _render_arguments(row, PATH) + _render_output(row)
+    path = find_text(row.arguments, PATH)
+    output = render_text(row.output, path=path) if row.output.strip() else ""
+    return _render_arguments(row, PATH) + output
 
 
 def _render_search(row: Row) -> str:
@@ -209,6 +213,33 @@ def _render_ask(row: Row) -> str:
             items = (f"<li>{_render_option(option, option in chosen)}</li>" for option in options)
             parts.append(f"<ul>{''.join(items)}</ul>")
     return "".join(parts) + _render_output(row)
+
+
+def render_reply(row: Row) -> str:
+    """Render what a person answered to a question or decided on a plan; empty for other calls."""
+    text = row.output.strip()
+    if row.kind != "ask" or row.missing or not text:
+        return ""
+    questions = [question for question, _ in parse_questions(row.arguments)][:_MAX_OPTIONS]
+    answers = _split_answers(questions, text) if questions else {}
+    is_answered = bool(questions) and all(answers[question] != text for question in questions)
+    if is_answered:
+        items = "".join(
+            f"<li>{render_inline(strip_markup(question))} "
+            f"<b>{escape_html(_clean_answer(answers[question]))}</b></li>"
+            for question in questions
+        )
+        body = f"<ul>{items}</ul>"
+    else:
+        body = f"<p>{escape_html(to_one_line(text, _MAX_ANSWER))}</p>"
+    verb = "rejected" if row.failed else "answered"
+    return f'<div class="ev reply" dir="auto"><span class="k">{verb}</span>{body}</div>'
+
+
+def _clean_answer(text: str) -> str:
+    """Return the answer out of what follows its question, such as `"="Yes", "`."""
+    quoted = _QUOTED_ANSWER.match(text)
+    return to_one_line(quoted[1] if quoted else text.strip(" \t\n\"'=:,."), _MAX_ANSWER)
 
 
 def _split_answers(questions: list[str], output: str) -> dict[str, str]:
