@@ -27,6 +27,7 @@ SECTIONS: dict[str, str] = {
     "People and tokens": r"/api/(users|tokens)\b",
     "Logins": r"/api/auth/",
     "Schedules": r"/api/scheduled-tasks",
+    "Webhooks": r"/api/webhooks",
     "OpenAI Responses": r"/v1/",
     "Others": r"/",
 }

@@ -20,6 +20,7 @@ from open_token.server.core.runs import Runner
 from open_token.server.core.scheduler import Scheduler
 from open_token.server.core.schedules import Schedules
 from open_token.server.core.services import Services
+from open_token.server.core.webhooks import WebhookSender
 from open_token.server.core.workspace import Workspaces
 from open_token.server.metrics import CountingBus, Metrics
 from open_token.server.store.factory import open_store
@@ -61,6 +62,7 @@ async def run_services(
         stack.push_async_callback(services.toolbox.close)
         await transfer.remove_interrupted_imports(services)
 
+        services.webhooks = WebhookSender(services)
         services.chat = Chat(services)
         services.runner = Runner(services)
         services.replays = Replays(services)
@@ -78,6 +80,9 @@ async def run_services(
         if config.role in ("all", "scheduler"):
             await scheduler.start()
             stack.push_async_callback(scheduler.close)
+        if config.role in ("all", "scheduler"):
+            await services.webhooks.start()
+            stack.push_async_callback(services.webhooks.close)
         yield services
 
 

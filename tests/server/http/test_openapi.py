@@ -245,6 +245,7 @@ def owned(rest: RestServer) -> dict[str, str]:
         "schedule": planned(rest),
         "user_id": rest.post("/api/users", {"username": "carl"})["id"],
         "user_key_id": "key_none",
+        "webhook_id": rest.post("/api/webhooks", {"url": "http://127.0.0.1:9/"})["id"],
         "response_id": rest.post("/v1/responses", {"input": "think"})["id"],
         "profile_id": rest.post("/api/profiles", {"name": "p"})["id"],
     }
@@ -281,6 +282,6 @@ def expected(who: str, method: str, path: str) -> set[int]:
         if method == "GET" and path != "/api/auth/sdk/authorize":
             return {404} if "background-tasks/" in path else {200}
         return {200} if path in READING else {403}
-    if re.search(r"{(session_id|memory_id|key_id|task_id|response_id|profile_id)", path):
+    if re.search(r"{(session_id|memory_id|key_id|task_id|response_id|profile_id|webhook_id)", path):
         return {404}
     return {200, 201, 403, 422}  # what is their own, or the owner's alone

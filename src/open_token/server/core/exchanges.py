@@ -303,10 +303,14 @@ async def end_run(
             "run_end": how,
             "run": exchange.run if exchange else None,
         }
+        if state.run is not None:
+            outbox = await services.webhooks.build_outbox(state, owner)
+            transaction["settings"] = outbox
         try:
             written = await services.journal.write(owner, session_id, build, **transaction)
         except _QueueChanged:
             continue
+        services.webhooks.wake()
         if exchange is not None:
             # The run has a copy. It is deleted only now, since a write that fails is retried.
             env_key = queued_env_key(session_id, exchange.message_id or "")

@@ -97,7 +97,7 @@ async def find_run(services: Services, sent: SentMessage) -> MessageRun | None:
 async def _search_run(services: Services, sent: SentMessage) -> MessageRun | None:
     started: LogEntry | None = None
     run: MessageRun | None = None
-    async for entry in _read_entries(services, sent, sent.position):
+    async for entry in _read_entries(services, sent.owner, sent.session_id, sent.position):
         if entry.kind == "run.started":
             started = entry
         elif entry.kind == "turn.opened" and started is not None:
@@ -134,25 +134,47 @@ async def find_sent_message(
 async def wait_for_outcome(services: Services, sent: SentMessage, run: MessageRun) -> RunOutcome:
     """Wait until a run has ended, and return its end with its turns and open questions."""
     await services.chat.wait_for_run_end(sent.owner, sent.session_id, run.run_id)
-    turn_ids = []
+    found = await read_run(services, sent.owner, sent.session_id, run.run_id, run.position)
+    if found is None:
+        raise conflict("the session was replaced while the agent worked", "replaced")
+    return found[1]
+
+
+async def read_run(
+    services: Services, owner: str, session_id: str, run_id: str, position: int
+) -> tuple[MessageRun, RunOutcome] | None:
+    """Return a run that has ended, and its outcome; None if the log has no such run."""
+    turn_ids: list[str] = []
+    started: LogEntry | None = None
     ended: LogEntry | None = None
-    async for entry in _read_entries(services, sent, run.position):
-        if entry.kind == "turn.opened":
+    async for entry in _read_entries(services, owner, session_id, position):
+        if entry.kind == "run.started" and entry.data["run_id"] == run_id:
+            started = entry
+        elif entry.kind == "turn.opened" and started is not None:
             turn_ids.append(entry.data["turn"]["turn_id"])
-        elif entry.kind == "run.ended" and entry.data["run_id"] == run.run_id:
+        elif entry.kind == "run.ended" and entry.data["run_id"] == run_id:
             ended = entry
             break
-    if ended is None:
-        raise conflict("the session was replaced while the agent worked", "replaced")
-    state = await services.journal.state(sent.owner, sent.session_id)
+    if started is None or ended is None:
+        return None
+    state = await services.journal.state(owner, session_id)
     item = to_stream_item(ended, state)
     assert item is not None
-    return RunOutcome(
+    run = MessageRun(
+        run_id=run_id,
+        turn_id=turn_ids[0] if turn_ids else "",
+        position=started.seq - 1,
+        ended=ended.seq,
+        started_at=started.at,
+        info=started.data.get("info") or {},
+    )
+    outcome = RunOutcome(
         ended=item["payload"],
         ended_at=ended.at,
         turns=[state.turn(turn_id) for turn_id in turn_ids],
         questions=list_questions(state, turn_ids),
     )
+    return run, outcome
 
 
 def describe_outcome(sent: SentMessage, run: MessageRun, outcome: RunOutcome) -> Json:
@@ -215,10 +237,10 @@ async def _find_position(services: Services, owner: str, session_id: str, messag
 
 
 async def _read_entries(
-    services: Services, sent: SentMessage, position: int
+    services: Services, owner: str, session_id: str, position: int
 ) -> AsyncIterator[LogEntry]:
     while True:
-        page = await services.store.read_log(sent.owner, sent.session_id, position, _PAGE_SIZE)
+        page = await services.store.read_log(owner, session_id, position, _PAGE_SIZE)
         if not page:
             return
         for entry in page:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from open_token.server.core.replay import Replays
     from open_token.server.core.runs import Runner
     from open_token.server.core.schedules import Schedules
+    from open_token.server.core.webhooks import WebhookSender
     from open_token.server.core.workspace import Workspaces
     from open_token.server.ws.connections import Connections
     from open_token.server.ws.feed import Feed
@@ -86,3 +87,4 @@ class Services:
     tasks: "BackgroundTasks" = field(init=False)
     toolbox: "Toolbox" = field(init=False)
     schedules: "Schedules" = field(init=False)
+    webhooks: "WebhookSender" = field(init=False)

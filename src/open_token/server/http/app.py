@@ -31,6 +31,7 @@ from open_token.server.http import (
     tokens,
     transfer,
     users,
+    webhooks,
 )
 from open_token.server.http.auth import AuthBeforeBody
 from open_token.server.http.middleware import MessagesFastPath, RequestLog, StrictJson
@@ -58,6 +59,7 @@ ROUTERS = (
     transfer,
     replays,
     schedules,
+    webhooks,
     openai,
 )
 

@@ -277,6 +277,9 @@ class Store(SessionStore, UserStore, MemoryStore, RunStore, ScheduleStore, Proto
     async def replace_setting(self, key: str, old: str | None, new: str | None) -> bool:
         """Replace a setting if its value is still the old one; None stands for a missing one."""
 
+    async def list_settings(self, prefix: str, limit: int = 1000) -> dict[str, str]:
+        """Return settings whose key starts with a prefix, in the order of their keys."""
+
     async def take_setting(self, key: str) -> str | None:
         """Delete a setting and return its value; only one of several concurrent callers gets it."""
 

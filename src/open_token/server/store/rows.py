@@ -4,7 +4,7 @@ JSON bodies belong to the caller and are not interpreted. Times are UTC with mil
 (`2026-01-31T08:00:00.000Z`), so that they compare as text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -152,6 +152,8 @@ class SessionWrite(Struct, frozen=True, kw_only=True):
     run: NewRun | None = None
     run_end: RunEnd | None = None
     """Ends the run of the fence."""
+    settings: Mapping[str, str] = {}
+    """Settings of the server that are stored together with the entries."""
 
 
 class Appended(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import msgspec
 from open_token.errors import StoreError
 from open_token.model.log_events import LogEntry
 from open_token.server.store.errors import ConflictError, NotFoundError
-from open_token.server.store.postgres import runs
+from open_token.server.store.postgres import runs, users
 from open_token.server.store.postgres.search_terms import to_stored_words
 from open_token.server.store.rows import Appended, SessionWrite
 from open_token.server.store.sqlite.log import SessionHead
@@ -301,6 +301,8 @@ async def _write_references(
         await runs.queue_run(db, number, write.run)
     if write.run_end is not None:
         await runs.end_run(db, write.fence, write.run_end)
+    for key, value in write.settings.items():
+        await users.set_setting(db, key, value)
     if write.client_message_id is not None:
         # A client that sends the message again gets the answer of the first time.
         run_id = write.run.id if write.run else None

@@ -151,6 +151,7 @@ class PostgresStore:
     setting = _read_method(user_queries.get_setting)
     set_setting = _write_method(user_queries.set_setting)
     replace_setting = _write_method(user_queries.replace_setting)
+    list_settings = _read_method(user_queries.list_settings)
     take_setting = _write_method(user_queries.take_setting)
     users = _read_method(user_queries.list_users)
     check = _snapshot_method(blobs.check_blobs)

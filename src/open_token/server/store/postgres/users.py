@@ -202,6 +202,15 @@ async def replace_setting(
     return changed
 
 
+async def list_settings(db: asyncpg.Connection, prefix: str, limit: int = 1000) -> dict[str, str]:
+    """Return settings whose key starts with a prefix, in the order of their keys."""
+    rows = await db.fetch(
+        "SELECT key, value FROM settings WHERE starts_with(key, $1) ORDER BY key LIMIT $2",
+        *(prefix, limit),
+    )
+    return {row["key"]: row["value"] for row in rows}
+
+
 async def take_setting(db: asyncpg.Connection, key: str) -> str | None:
     """Delete a setting and return its value."""
     value: str | None = await db.fetchval(

@@ -14,7 +14,7 @@ from open_token.model.log_events import LogEntry
 from open_token.server.store.errors import ConflictError, NotFoundError
 from open_token.server.store.rows import Appended, SessionWrite
 from open_token.server.store.search_text import to_index_text
-from open_token.server.store.sqlite import runs
+from open_token.server.store.sqlite import runs, shares
 from open_token.server.store.sqlite.schema import COUNT_BITS, TURN_BITS
 
 _encode = msgspec.json.Encoder().encode
@@ -235,6 +235,8 @@ def _write_references(
         runs.queue_run(db, number, write.run)
     if write.run_end is not None:
         runs.end_run(db, write.fence, write.run_end)
+    for key, value in write.settings.items():
+        shares.set_setting(db, key, value)
     if write.client_message_id is not None:
         first = min(head.last + 1, last)
         run_id = write.run.id if write.run else None

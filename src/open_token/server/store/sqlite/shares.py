@@ -65,6 +65,15 @@ def replace_setting(db: sqlite3.Connection, key: str, old: str | None, new: str 
     return True
 
 
+def list_settings(db: sqlite3.Connection, prefix: str, limit: int = 1000) -> dict[str, str]:
+    """Return settings whose key starts with a prefix, in the order of their keys."""
+    rows = db.execute(
+        "SELECT key, value FROM settings WHERE substr(key, 1, ?) = ? ORDER BY key LIMIT ?",
+        (len(prefix), prefix, limit),
+    )
+    return dict(rows.fetchall())
+
+
 def take_setting(db: sqlite3.Connection, key: str) -> str | None:
     """Delete a setting and return its value."""
     row = db.execute("DELETE FROM settings WHERE key = ? RETURNING value", (key,)).fetchone()

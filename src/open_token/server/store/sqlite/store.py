@@ -129,6 +129,7 @@ class SqliteStore:
     setting = _lookup_method(share_queries.get_setting)
     set_setting = _write_method(share_queries.set_setting)
     replace_setting = _write_method(share_queries.replace_setting)
+    list_settings = _read_method(share_queries.list_settings)
     take_setting = _write_method(share_queries.take_setting)
 
     async def time(self, now: str) -> str:
