@@ -72,6 +72,7 @@ class _StreamFolder:
         self._last: dict[str, Any] = {}
         """The id of the last message or call of each kind: chunks may leave it out."""
         self._answered: set[Any] = set()
+        self._repeated: set[Any] = set()
         self._said: set[str] = set()
         """What a person said, which every snapshot repeats."""
         self._run_start = 0
@@ -88,7 +89,7 @@ class _StreamFolder:
             self._thoughts += kind == "THINKING_TEXT_MESSAGE_START"
             self._add_piece("thought", event, self._thoughts)
         elif kind in _CALL:
-            self._add_piece("call", event, event.get("toolCallId"))
+            self._add_call_piece(kind, event)
         elif kind == "TOOL_CALL_RESULT":
             self._add_result(event)
         elif kind == "THINKING_START" and event.get("title"):
@@ -132,6 +133,15 @@ class _StreamFolder:
             self._steps.append(step)
         step.text += event.get("delta") or ""
 
+    def _add_call_piece(self, kind: str, event: dict[str, Any]) -> None:
+        """Add a piece of a call; one that is told again as a whole is told once."""
+        call_id = event.get("toolCallId")
+        step = self._open.get(("call", call_id))
+        if kind == "TOOL_CALL_START" and step is not None and step.text:
+            self._repeated.add(call_id)
+        if call_id not in self._repeated:
+            self._add_piece("call", event, call_id)
+
     def _add_result(self, message: dict[str, Any], position: int | None = None) -> None:
         call_id = message.get("toolCallId")
         if call_id in self._answered:
@@ -145,6 +155,10 @@ class _StreamFolder:
         for message in messages or ():
             content = message.get("content")
             call = self._open.get(("call", message.get("toolCallId")))
+            answer = self._open.get(("answer", message.get("id")))
+            # A snapshot has the whole of an answer whose stream broke off.
+            if answer is not None and str(content).startswith(answer.text):
+                answer.text = content
             if message.get("role") == "tool" and call is not None:
                 self._add_result(message, self._find_end_of_calls(call))
             elif message.get("role") == "user" and dump(content) not in self._said:
