@@ -367,7 +367,8 @@ PAGE_HEAD = """# Agents and versions
 Each row is a session that the real agent wrote while a scripted provider answered it, so that every word, call, result and token count is
 known. The export of the session was compared with the script. `make agents WORDS=--versions` writes this page; last run: {date}.
 
-`yes`: everything of that kind is in the export, once. `-`: the agent did not do this with the script, such as a version without subagents. Compactions cannot be scripted this way; they
+`yes`: everything of that kind is in the export, once. `no`: something of it is not; the lines of
+`make agents` name it. `-`: the agent did not do this with the script, such as a version without subagents. Compactions cannot be scripted this way; they
 are checked on recorded sessions ([readers](readers.md)).
 
 """
