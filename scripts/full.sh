@@ -34,6 +34,9 @@ apart() {
     fi
 }
 
+# What `make dist` uses, and what checks the workflow, the action, the hooks and the Dockerfile.
+scripts/release.sh || exit 75
+
 apart .venv.full skill-scanner cisco-ai-skill-scanner
 apart .venv.schemathesis schemathesis schemathesis
 apart .venv.datasets datasets-cli datasets duckdb

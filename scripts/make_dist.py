@@ -40,6 +40,7 @@ def main() -> int:
         _check_contents(wheel, archive)
         python = _install(wheel, scratch / "empty")
         _write_bill_of_materials(python, epoch)
+        _write_formula(wheel, archive)
         _try(python, scratch)
         megabytes = _measure(scratch / "empty")
         _require(megabytes < MOST_MEGABYTES, f"a plain install takes {megabytes:.0f} MB")
@@ -117,7 +118,7 @@ def _write_requirements(wheel: Path) -> None:
     command += ["--universal", "--python-version", "3.11", "-c", ROOT / "constraints.txt"]
     command += ["--no-header", "--no-annotate", "--quiet"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in _find_built()]
+    hashes = [_hash(path) for path in _find_built()]
     name, version = wheel.name.split("-")[:2]
     entries = [(f"{name.replace('_', '-')}=={version}", [f"--hash=sha256:{one}" for one in hashes])]
     # Markers depend on the extras, the hashes of a version do not.
@@ -159,6 +160,23 @@ def _write_bill_of_materials(python: Path, epoch: int) -> None:
     text = json.dumps(bill, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     _require(str(ROOT) not in text, "the bill of materials names a path of this machine")
     target.write_text(text, encoding="utf-8")
+
+
+def _write_formula(wheel: Path, archive: Path) -> None:
+    """Write the Homebrew formula of this release."""
+    text = (ROOT / "scripts" / "open-token.rb.in").read_text(encoding="utf-8")
+    values = {
+        "@VERSION@": wheel.name.split("-")[1],
+        "@SOURCE_SHA256@": _hash(archive),
+        "@REQUIREMENTS_SHA256@": _hash(DIST / "requirements.txt"),
+    }
+    for name, value in values.items():
+        text = text.replace(name, value)
+    (DIST / "open-token.rb").write_text(text, encoding="utf-8")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _try(python: Path, scratch: Path) -> None:

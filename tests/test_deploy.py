@@ -41,7 +41,9 @@ def config_of(command: list[str], env: dict[str, str]) -> ServerConfig:
 def test_the_compose_file_fits_the_settings() -> None:
     services = compose()["services"]
     for name in NODES:
-        config = config_of(services[name]["command"], services[name]["environment"])
+        config = config_of(
+            ["open-token", *services[name]["command"]], services[name]["environment"]
+        )
         assert (config.host, config.port, config.role) == ("0.0.0.0", 8020, "all")
         assert config.data == Path("/data/data/server")
         assert config.database == f"postgresql://opentoken:{PASSWORD}@postgres/opentoken"

@@ -11,6 +11,7 @@ from open_token.cli.dispatch import VERBS
 from open_token.registry import READERS
 
 SHELLS = ("bash", "zsh", "fish")
+SCRIPTS = (*SHELLS, "powershell")
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def script(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -
     return out
 
 
-@pytest.mark.parametrize("script", SHELLS, indirect=True)
+@pytest.mark.parametrize("script", SCRIPTS, indirect=True)
 def test_every_verb_option_and_reader_is_in_it(script: str) -> None:
     for word in (
         *VERBS,
@@ -115,3 +116,20 @@ def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: P
         ["bash", "-c", BASH, "bash", line], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert set(done.stdout.split()) == offered
+
+
+@pytest.mark.parametrize("script", ["powershell"], indirect=True)
+def test_powershell_script_is_balanced(script: str) -> None:
+    """No PowerShell runs here: brackets outside of strings must match, and each string must end."""
+    expected = []
+    quote = ""
+    for letter in script.split("\n", 1)[1]:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([{":
+            expected.append({"(": ")", "[": "]", "{": "}"}[letter])
+        elif letter in ")]}":
+            assert expected.pop() == letter
+    assert (quote, expected) == ("", [])

@@ -1,8 +1,11 @@
-"""`open-token completion`: shell completion scripts for commands, options and session ids."""
+"""`open-token completion`: what a shell needs: completion scripts and the manual page."""
 
 import argparse
+from collections.abc import Callable
 
-from open_token.cli.dispatch import VERBS
+from open_token import __version__
+from open_token.cli.dispatch import HELP as MAIN_HELP
+from open_token.cli.dispatch import VERBS, build_parser, load_verb
 from open_token.cli.export import OUTPUT_FORMATS
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.help import Help
@@ -11,8 +14,8 @@ from open_token.options import OPTIONS
 from open_token.registry import READERS
 
 HELP = Help(
-    summary="Print a completion script for a shell.",
-    usage=("completion bash|zsh|fish",),
+    summary="Print a completion script for a shell, or the manual page.",
+    usage=("completion bash|zsh|fish|powershell|man",),
     notes=("Completes commands, options and their values, readers, files and session ids.",),
     exit_codes=(("0", "Printed"), ("2", "Invalid usage")),
     examples=(
@@ -22,6 +25,8 @@ HELP = Help(
         ),
         ('open-token completion zsh > "${fpath[1]}/_open-token"', ""),
         ("open-token completion fish > ~/.config/fish/completions/open-token.fish", ""),
+        ("open-token completion powershell >> $PROFILE", ""),
+        ("open-token completion man > ~/.local/share/man/man1/open-token.1", ""),
     ),
 )
 _LEVELS = ("secrets", "pii", "strict", "none")
@@ -89,19 +94,12 @@ _RULE_IDS = "open-token rules list --quiet 2>/dev/null | cut -f1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the shell."""
-    parser.add_argument(
-        "shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help=argparse.SUPPRESS
-    )
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(_RENDERERS), help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Print the script."""
-    if args.shell == "bash":
-        console.print(_render_bash())
-    elif args.shell == "zsh":
-        console.print(_render_zsh())
-    else:
-        console.print(_render_fish())
+    console.print(_RENDERERS[args.shell]())
     return 0
 
 
@@ -132,7 +130,7 @@ _open_token() {{
   elif [ "$before" = "--from" ] || [ "$before" = "--agent" ]; then
     COMPREPLY=($(compgen -W "{" ".join(READERS)}" -- "$word"))
   elif [ "${{COMP_WORDS[1]}}" = "completion" ]; then
-    COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"))
+    COMPREPLY=($(compgen -W "{" ".join(_RENDERERS)}" -- "$word"))
   elif [ "$before" = "--to" ] && [ "${{COMP_WORDS[1]}}" = "export" ]; then
     COMPREPLY=($(compgen -W "{" ".join(OUTPUT_FORMATS)}" -- "$word"))
   elif [ "$before" = "--level" ] && [ "${{COMP_WORDS[1]}}" = "diff" ]; then
@@ -180,7 +178,7 @@ _open_token() {{
   elif [[ ${{words[CURRENT-1]}} == (--from|--agent) ]]; then
     compadd {" ".join(READERS)}
   elif [[ ${{words[2]}} == completion ]]; then
-    compadd bash zsh fish
+    compadd {" ".join(_RENDERERS)}
   elif [[ ${{words[CURRENT-1]}} == --to && ${{words[2]}} == export ]]; then
     compadd {" ".join(OUTPUT_FORMATS)}
   elif [[ ${{words[CURRENT-1]}} == --level && ${{words[2]}} == diff ]]; then
@@ -235,7 +233,7 @@ def _render_fish() -> str:
     complete_verb("export", f"-l to -x -a '{' '.join(OUTPUT_FORMATS)}' -d 'output format'")
     for verb, words in _VERB_WORDS.items():
         complete_verb(verb, f"-a '{' '.join(words)}'")
-    complete_verb("completion", "-f -a 'bash zsh fish'")
+    complete_verb("completion", f"-f -a '{' '.join(_RENDERERS)}'")
     for flag in ("all", "context -x", "ignore -x", "level -x -a 'semantic exact'"):
         complete_verb("diff", f"-l {flag}")
     for flag in ("check", "review", "text", "report -r"):
@@ -245,3 +243,68 @@ def _render_fish() -> str:
     complete_verb("rules", "-a 'list show test explain'")
     complete_verb("rules; and __fish_seen_subcommand_from show", f"-f -a '({_RULE_IDS})'")
     return "\n".join(lines)
+
+
+def _render_powershell() -> str:
+    """Return a script for Windows PowerShell 5.1 and PowerShell 7."""
+    export_words = [*_list_option_words(), *_EXPORT_FLAGS, "last"]
+    words = {
+        **_VERB_WORDS,
+        "export": (*export_words, *OUTPUT_FORMATS),
+        "redact": (*_list_option_words(), *_REDACT_FLAGS, *_LEVELS, "last"),
+        "diff": (*_list_option_words(), *_DIFF_FLAGS, "semantic", "exact", "last"),
+        "rules": (*_RULES_WORDS, *_LEVELS),
+        "completion": tuple(_RENDERERS),
+    }
+    table = "\n".join(
+        f"    {_quote_powershell(verb)} = @({', '.join(map(_quote_powershell, words.get(verb, ())))})"
+        for verb in VERBS
+    )
+    global_flags = ", ".join(map(_quote_powershell, _GLOBAL_FLAGS))
+    return f"""# completion of open-token for PowerShell
+Register-ArgumentCompleter -Native -CommandName open-token -ScriptBlock {{
+  param($word, $line, $position)
+  $verbs = [ordered]@{{
+{table}
+  }}
+  $given = @($line.CommandElements | ForEach-Object {{ $_.ToString() }})
+  $before = if ($word) {{ $given.Count - 1 }} else {{ $given.Count }}
+  if ($before -le 1) {{
+    $candidates = @($verbs.Keys)
+  }} elseif ($given[$before - 1] -in '--from', '--agent') {{
+    $candidates = @({", ".join(map(_quote_powershell, READERS))})
+  }} else {{
+    $candidates = @($verbs[$given[1]]) + @({global_flags})
+    if ($given[1] -in 'export', 'redact', 'diff', 'show' -and $word -notlike '-*') {{
+      $candidates += @(open-token sessions --quiet 2>$null | ForEach-Object {{ ($_ -split "`t")[0] }})
+    }}
+  }}
+  $candidates | Where-Object {{ $_ -like "$word*" }} | ForEach-Object {{
+    [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_)
+  }}
+}}"""
+
+
+def _quote_powershell(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'"
+
+
+def _render_man() -> str:
+    """Return the manual page: the help texts of the program and of every command."""
+    from open_token.cli.shared.help_text import collect_options
+    from open_token.cli.shared.man_page import render_man_page
+
+    commands = []
+    for name in VERBS:
+        verb = load_verb(name)
+        commands.append((name, verb.HELP, list(collect_options(build_parser(name, verb)))))
+    return render_man_page(__version__, MAIN_HELP, commands)
+
+
+_RENDERERS: dict[str, Callable[[], str]] = {
+    "bash": _render_bash,
+    "zsh": _render_zsh,
+    "fish": _render_fish,
+    "powershell": _render_powershell,
+    "man": _render_man,
+}

@@ -1,7 +1,6 @@
 """The spool: events between reading and writing, in memory up to a limit and then on disk."""
 
 import marshal
-import os
 from collections.abc import Iterator
 from typing import IO
 
@@ -67,6 +66,7 @@ class Spool:
             self._file = tempfile.TemporaryFile(  # noqa: SIM115 - lives as long as the spool
                 prefix="open-token-", buffering=0
             )
+        self._file.seek(self._stored_bytes)
         data = memoryview(marshal.dumps(self._pending))
         self._batches.append((self._stored_bytes, len(data)))
         self._stored_bytes += len(data)
@@ -91,4 +91,6 @@ class Spool:
 
     def _read_stored(self, file: IO[bytes]) -> Iterator[Event]:
         for offset, size in self._batches:
-            yield from marshal.loads(os.pread(file.fileno(), size, offset))
+            # Not os.pread, which Windows lacks. Several iterations may take turns, each a batch.
+            file.seek(offset)
+            yield from marshal.loads(file.read(size))

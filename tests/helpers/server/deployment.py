@@ -34,7 +34,9 @@ class Node:
     def __init__(self, name: str, folder: Path, known: dict[str, str]) -> None:
         service = compose()["services"][name]
         self.port, self._log = free_port(), folder / f"{name}.log"
-        words = [_put(word, {"0.0.0.0": "127.0.0.1"}) for word in service["command"]]
+        words = [
+            _put(word, {"0.0.0.0": "127.0.0.1"}) for word in ("open-token", *service["command"])
+        ]
         self._command = [
             sys.executable,
             "-m",
