@@ -399,9 +399,28 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
     fake_format.install_fake_format(monkeypatch)
     out = io.BytesIO()
     data = b'{"say": "hi"}\n'
-    receipt = export(Source("talk", data=data), out, Context(ExportOptions.of({})), "fake_talk")
+    context = Context(ExportOptions.of({"redact": "none"}))
+    receipt = export(Source("talk", data=data), out, context, "fake_talk")
     assert (receipt.reader, receipt.events) == ("fake_talk", 1)
     assert receipt.conversation_id == f"conv_00000000_{hashlib.sha256(data).hexdigest()[:8]}"
+
+
+@pytest.mark.parametrize("key", [None, bytes(32)])
+def test_the_id_of_a_redacted_export_confirms_no_guess(
+    monkeypatch: pytest.MonkeyPatch, key: bytes | None
+) -> None:
+    fake_format.install_fake_format(monkeypatch)
+
+    def find_id(phone: str, key: bytes | None) -> str:
+        source = Source("talk", data=b'{"say": "call +1 212 555 %s"}\n' % phone.encode())
+        context = Context(ExportOptions.of({"redact": "pii"}), key=key)
+        return export(source, io.BytesIO(), context, "fake_talk").conversation_id
+
+    assert find_id("0100", key) == find_id("0100", key)
+    if key is None:
+        assert find_id("0100", key) == find_id("0199", key)
+    else:
+        assert find_id("0100", key) != find_id("0100", bytes(31) + b"x")
 
 
 @pytest.mark.parametrize(

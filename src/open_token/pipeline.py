@@ -1,6 +1,7 @@
 """The export pipeline: read a source, run the passes, hash and write."""
 
 import hashlib
+import hmac
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -175,7 +176,7 @@ def read_record(source: Source, context: Context, reader: str, *, expand: bool =
 def _finish_draft(draft: Draft, source: Source, context: Context) -> Record:
     exported_at = context.exported_at(draft.exported_at, is_export=draft.is_export)
     day = (to_utc(exported_at) or "")[:10].replace("-", "")
-    record = draft.finish(lambda: _compute_fingerprint(source), day)
+    record = draft.finish(lambda: _compute_fingerprint(source, draft, context), day)
     record.exported_at = exported_at
     return record
 
@@ -195,11 +196,24 @@ def _require_events(draft: Draft, source: Source, context: Context) -> None:
     )
 
 
-def _compute_fingerprint(source: Source) -> str:
-    """Return the hash of the source, and of the conversation if it is one of several."""
-    if source.conversation is None:
-        return source.sha256
-    return hashlib.sha256(f"{source.sha256} {source.conversation}".encode()).hexdigest()
+def _compute_fingerprint(source: Source, draft: Draft, context: Context) -> str:
+    """Return what identifies the source, and the conversation if it is one of several.
+
+    The id of a redacted export shows a part of it, from which nobody may confirm a guess of what is
+    masked: it is keyed, or made from what is never masked.
+    """
+    name = draft.fingerprint or source.sha256
+    if source.conversation is not None and not draft.fingerprint:
+        name = hashlib.sha256(f"{name} {source.conversation}".encode()).hexdigest()
+    if context.options.redact == "none" and context.policy.min_redact == "none":
+        return name
+    if context.key is not None:
+        return hmac.digest(context.key, b"open-token/id/v1|" + name.encode(), "sha256").hex()
+    outline = hashlib.sha256()
+    for event in draft.spool:
+        facts = (event["type"], event.get("role"), event.get("ts"), event["actor_id"])
+        outline.update(msgspec.json.encode((facts, len(msgspec.json.encode(event["content"])))))
+    return outline.hexdigest()
 
 
 def _embed_source(record: Record, source: Source, context: Context, module: Reader) -> Record:

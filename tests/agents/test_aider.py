@@ -118,9 +118,7 @@ class TestSessions:
         draft, events = told(self.TEXT, "2026-02-01T08:15:00-2")
         said = [event["content"]["text"] for event in events if event["type"] == "message"]
         assert said == ["/two", "# aider chat started at soon"]
-        assert (
-            draft.conversation["id"] != told(self.TEXT, "2026-02-01T08:15:00")[0].conversation["id"]
-        )
+        assert draft.fingerprint != told(self.TEXT, "2026-02-01T08:15:00")[0].fingerprint
 
     def test_parts_of_blocks_belong_to_their_session(self) -> None:
         source = Source("x", data=f"\n{self.TEXT}".encode())

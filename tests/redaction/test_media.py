@@ -1,9 +1,13 @@
 """Images and files: dropped or kept as asked, counted, and nowhere left when dropped."""
 
 import base64
+import hashlib
 import io
 import json
 import time
+import zipfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from open_token.pipeline import export
 from open_token.redaction.live import LiveRedaction
 from open_token.redaction.marker_factory import build_drop_factory
 from open_token.redaction.media import MediaRemoval, count_media
+from open_token.redaction.rule_catalogue import fill_placeholders
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
 
@@ -207,3 +212,122 @@ def test_an_export_with_kept_images_is_exported_again_as_it_is() -> None:
     notes = json.loads(data)["conversation"]["redaction"]["notes"]
     assert [note.split()[0] for note in notes] == ["kept", "masked"]
     assert exports[0] == exports[1]
+
+
+SECRET = fill_placeholders("ghp_{alnum:36}", "files")[0]
+TEXT = f"The deploy token is {SECRET}, thanks for your help with it."
+
+
+def build_pdf(*, compressed: bool) -> bytes:
+    """A page that shows the text in pieces, as programs write it."""
+    shown = f"BT [({TEXT[:30]}) -20 ({TEXT[30:]})] TJ ET".encode()
+    body = zlib.compress(shown) if compressed else shown
+    return b"%PDF-1.4\n1 0 obj\n<<>>\nstream\n" + body + b"\nendstream\nendobj\n%%EOF"
+
+
+def build_zip() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("word/document.xml", f"<w:t>{TEXT}</w:t>")
+    return out.getvalue()
+
+
+FILES = {
+    "text": ("text/plain", TEXT.encode()),
+    "utf16": ("text/csv", TEXT.encode("utf-16")),
+    "pdf": ("application/pdf", build_pdf(compressed=False)),
+    "deflated-pdf": ("application/pdf", build_pdf(compressed=True)),
+    "zip": ("application/zip", build_zip()),
+}
+SHAPES: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "anthropic": lambda mime, data: {
+        "model": "claude-x",
+        "max_tokens": 5,
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "see"},
+                    {
+                        "type": "document",
+                        "source": {"type": "base64", "media_type": mime, "data": data},
+                    },
+                ],
+            }
+        ],
+    },
+    "gemini": lambda mime, data: {
+        "contents": [
+            {
+                "role": "user",
+                "parts": [{"text": "see"}, {"inlineData": {"mimeType": mime, "data": data}}],
+            }
+        ]
+    },
+    "openai": lambda mime, data: {
+        "model": "m",
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "see"},
+                    {"type": "file", "file": {"file_data": f"data:{mime};base64,{data}"}},
+                ],
+            }
+        ],
+    },
+    "bedrock": lambda mime, data: {
+        "modelId": "m",
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"text": "see"},
+                    {"document": {"name": "n", "format": "x", "source": {"bytes": data}}},
+                ],
+            }
+        ],
+    },
+}
+
+
+def export_secrets(request: dict[str, Any], **words: str) -> dict[str, Any]:
+    out = io.BytesIO()
+    context = Context(ExportOptions.of({"exported_at": "omit", **words}), key=bytes(32))
+    export(Source("request.json", data=json.dumps(request).encode()), out, context)
+    document: dict[str, Any] = json.loads(out.getvalue())
+    assert [item for item in validate(document) if item.severity == "error"] == []
+    return document
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("file", FILES)
+def test_text_in_attached_files_is_searched(shape: str, file: str) -> None:
+    mime, raw = FILES[file]
+    data = base64.b64encode(raw).decode()
+    document = export_secrets(SHAPES[shape](mime, data))
+    assert data[:40] not in json.dumps(document)
+    assert hashlib.sha256(raw).hexdigest() not in json.dumps(document)
+    notes = document["conversation"]["redaction"]["notes"]
+    assert any(note.startswith("masked") for note in notes)
+    assert not any("not searched" in note for note in notes)
+
+
+def test_a_text_beside_a_media_type_is_searched() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": TEXT}
+    block = {"type": "document", "source": source}
+    request = {
+        "model": "claude-x",
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": [block]}],
+    }
+    assert SECRET not in json.dumps(export_secrets(request))
+
+
+def test_harmless_files_stay_and_unread_ones_are_counted() -> None:
+    plain = base64.b64encode(WORDS.encode() * 4).decode()
+    document = export_secrets(SHAPES["anthropic"]("text/plain", plain))
+    assert plain in json.dumps(document)
+    assert document["conversation"]["redaction"]["notes"] == []
+    notes = export_secrets(SHAPES["gemini"]("image/png", PNG))["conversation"]["redaction"]["notes"]
+    assert notes == ["kept 1 image or file, not searched"]

@@ -41,6 +41,7 @@ def drawn(hole: str, seed: str = "redact") -> str:
 
 GITHUB = drawn("ghp_{alnum:36}")
 PASSWORD = drawn("{pass:12}")
+IMAGE = b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(200))).decode()
 EMAIL = drawn("{word:5}.{word:7}@mail.test")
 
 
@@ -466,9 +467,9 @@ def test_what_belongs_to_the_format_stays() -> None:
             "media_type": "image/png",
             "encoding": "base64",
             "sha256": drawn("{hex:64}"),
-            "base64": token,
+            "base64": IMAGE,
         },
-        "source": {"type": "base64", "media_type": "image/png", "data": token},
+        "source": {"type": "base64", "media_type": "image/png", "data": IMAGE},
     }
     before = event(
         data,
@@ -830,7 +831,7 @@ def test_both_engines_mask_the_same(contents: list[Any]) -> None:
 @given(data)
 def test_what_is_searched_is_what_is_rewritten(value: Any) -> None:
     searched: list[str] = []
-    collect_named_strings(value, KeyTreatments(), searched, eager=True)
+    collect_named_strings(value, KeyTreatments(), searched)
     seen: list[str] = []
 
     def note(name: str, text: str) -> str:
@@ -1009,3 +1010,67 @@ def test_a_planted_session_leaks_nothing_and_loses_nothing(engine: str) -> None:
     after = dump(redact(made, context("pii"), engine))
     assert [value for value in secrets if value in after] == []
     assert [value for value in benign if value not in after] == []
+
+
+def mask_text(text: str, level: str = "secrets") -> str:
+    masked = redact(record(text), context(level))
+    return str(next(iter(masked.events))["content"]["text"])
+
+
+def test_json_without_escapes_is_parsed() -> None:
+    masked = mask_text('{"user":  "anna", "password": "monkeybanana"}')
+    assert MARKER.sub("*", masked) == '{"user":  "anna", "password": "*"}'
+
+
+def test_of_a_key_that_occurs_twice_both_values_are_masked() -> None:
+    other = drawn("ghp_{alnum:36}", "other")
+    masked = mask_text(f'{{"a": "{GITHUB}", "b": 1, "a": "{other}"}}')
+    assert GITHUB not in masked
+    assert other not in masked
+
+
+@pytest.mark.parametrize("key", ["signature", "encrypted_content", "thoughtSignature"])
+def test_tokens_under_opaque_keys_of_json_text_are_masked(key: str) -> None:
+    for token in (GITHUB, drawn("{jwt}")):
+        assert token not in mask_text(json.dumps({key: token, "a": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{ "a":1.0,\t"token": "%s" , "b":"\\u00e9" }',
+            '{ "a":1.0,\t"token": "*" , "b":"\\u00e9" }',
+        ),
+        ('[\n "say %s \\/",  []\n]', '[\n "say * \\/",  []\n]'),
+        ('{"inner": "{\\"t\\":  \\"%s\\"}"}', '{"inner": "{\\"t\\":  \\"*\\"}"}'),
+    ],
+)
+def test_json_text_keeps_its_layout(text: str, expected: str) -> None:
+    assert MARKER.sub("*", mask_text(text % GITHUB)) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{alnum:40}AAAAAAAAAAAAJQQJ99{alnum:10}AZDO{alnum:4}", "ghp_{alnum:20}AAAAAAAAAA{alnum:10}"],
+)
+def test_a_run_of_one_letter_makes_no_placeholder(value: str) -> None:
+    filled = drawn(value)
+    assert filled[:20] not in mask_text(f"use {filled} now")
+
+
+@pytest.mark.parametrize(
+    "value", ["npm_{alnum:36}", "crt {alnum:3}", "AGE-SECRET-KEY-1{upper:58}", "CLOJARS_{hex:60}"]
+)
+def test_a_mask_reaches_to_the_end_of_a_run(value: str) -> None:
+    token = drawn(value)
+    masked = mask_text(f"use {token}Tail9x-tail here")
+    if MARKER.search(masked):
+        assert "ail" not in masked.replace("here", "")
+
+
+@pytest.mark.parametrize(
+    "address", ["jürgen.müller@firma.test", "анна.иванова@почта.рф", "josé@españa.test"]
+)
+def test_letters_of_other_alphabets_belong_to_an_address(address: str) -> None:
+    assert MARKER.sub("*", mask_text(f"an {address}, bitte", "pii")) == "an *, bitte"

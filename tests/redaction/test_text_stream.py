@@ -230,7 +230,7 @@ def test_a_name_before_a_pause_counts_behind_it() -> None:
 def test_lines_of_json_come_out_at_a_pause() -> None:
     line = json.dumps({"note": f"line\n{GITHUB}"}) + "\n"
     assert (
-        "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note":"line\\n<github_token>"}\n'
+        "".join(at_pauses(line, line[:20], line[20:])) == 2 * '{"note": "line\\n<github_token>"}\n'
     )
 
 

@@ -50,6 +50,10 @@ class Draft(EventWriter):
         self.is_export = False
         self.exported_at: str | None = None
         self.integrity: Integrity | None = None
+        self.fingerprint: str | None = None
+        """What identifies a conversation without an id among several of its source."""
+        self.first_day: str | None = None
+        """Its first day, where no event states a time in UTC."""
         self.without_thoughts = without_thoughts
         """The value of internal_availability if there is no reasoning: unknown where the format
         cannot tell."""
@@ -435,7 +439,8 @@ class Draft(EventWriter):
         known = self.conversation
         conversation_id = known.get("id")
         if not conversation_id:
-            day = (self.first_ts or "")[:10].replace("-", "") or exported_day or "00000000"
+            day = (self.first_day or self.first_ts or "")[:10].replace("-", "")
+            day = day or exported_day or "00000000"
             conversation_id = f"conv_{day}_{fingerprint()[:8]}"
         if self.is_export:
             return cast(Conversation, {**known, "id": conversation_id})

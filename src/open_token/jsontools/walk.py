@@ -1,5 +1,6 @@
 """Traversal of JSON values: every string, keys included; rewriting copies only what changes."""
 
+import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +10,7 @@ import msgspec
 
 from open_token.jsontools.nesting import run_with_fresh_stack
 from open_token.jsontools.objects import escape_pointer
+from open_token.jsontools.splice import splice_json
 
 MAX_DEPTH = 100
 MAX_EMBEDDED_JSON = 1 << 20
@@ -19,6 +21,8 @@ SEARCH_VALUE, SKIP_VALUE, SEARCH_KEY, ID_VALUE, FILE_BYTES, SEARCH_KEY_OF_ID = r
 SEARCHED_KEYS = frozenset((SEARCH_KEY, SEARCH_KEY_OF_ID))
 _ID_VALUES = frozenset((ID_VALUE, SEARCH_KEY_OF_ID))
 
+MEDIA_TYPE_KEYS = frozenset(("media_type", "mimeType", "mime_type"))
+
 # A string is searched together with the name of its position: `name NAME_END text`.
 NAME_END = "\x01"
 # The name of values that look like ids.
@@ -28,9 +32,15 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INTEGER = 2**53 - 1
 _ID_SHAPE = re.compile(r"[A-Za-z0-9_:.|/-]{1,200}")
 _HEADER_SHAPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,63}")
+_BASE64_DATA = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
+_TEXT_TYPE = re.compile(r"text|json|xml|yaml|csv|script|toml|pem|pgp", re.IGNORECASE)
+_MIN_FILE = 64
+# How PDF, zip and gzip begin in base64.
+_READABLE_STARTS = ("JVBERi0", "UEsDB", "H4sI")
 _MAX_NAME = 64
 _JSON_START = ("", "{", "[")
 _MIN_EMBEDDED_JSON = 8
+_KEY_END = re.compile(r'"\s*:')
 _SEARCHED_TYPES = frozenset((str, dict, list, int))
 # Shorter numbers are counts and sizes, not phone numbers or the like.
 _MAX_SHORT_NUMBER = 9_999_999
@@ -259,7 +269,6 @@ def collect_named_strings(
     keys: Mapping[str, int],
     out: list[str],
     name: str = "",
-    eager: bool = False,
     embedded: int = 0,
 ) -> None:
     """Append every string and long number of a value to `out`, after the name of its position.
@@ -267,12 +276,11 @@ def collect_named_strings(
     `keys` says how each key is treated: SEARCH_VALUE searches the value, SKIP_VALUE neither key nor
     value, SEARCH_KEY the key as well, ID_VALUE an id as an id, SEARCH_KEY_OF_ID an id and its key,
     FILE_BYTES the value unless it is the content of a file. JSON inside strings, and text written as
-    a list of its bytes, are searched, too. JSON without escapes reads the same inside its string, so
-    it is parsed only if `eager`.
+    a list of its bytes, are searched, too.
     """
     kind = type(value)
     if kind is dict:
-        _collect_from_object(value, keys, out, eager, embedded)
+        _collect_from_object(value, keys, out, embedded)
     elif kind is list:
         text = _decode_byte_list(value)
         if text:
@@ -281,14 +289,14 @@ def collect_named_strings(
         for index, item in enumerate(value):
             if type(item) in _SEARCHED_TYPES and item:
                 item_name = _name_list_item(value, index, name)
-                collect_named_strings(item, keys, out, item_name, eager, embedded)
+                collect_named_strings(item, keys, out, item_name, embedded)
     elif kind is str:
         # The cheap conditions come first: nearly all strings fail the first one.
         inner = None
-        if value[:1] in _JSON_START and embedded < MAX_EMBEDDING_DEPTH and (eager or "\\" in value):
+        if value[:1] in _JSON_START and embedded < MAX_EMBEDDING_DEPTH:
             inner = parse_embedded_json(value)
         if inner is not None:
-            collect_named_strings(inner, keys, out, name, eager, embedded + 1)
+            collect_named_strings(inner, keys, out, name, embedded + 1)
         elif value:
             out.append(prefix_name(name, value))
     elif kind is int and value > _MAX_SHORT_NUMBER:
@@ -296,7 +304,7 @@ def collect_named_strings(
 
 
 def _collect_from_object(
-    value: dict[str, Any], keys: Mapping[str, int], out: list[str], eager: bool, embedded: int
+    value: dict[str, Any], keys: Mapping[str, int], out: list[str], embedded: int
 ) -> None:
     # The hot loop of redaction: plain strings under plain keys are appended without a call.
     pair_name = _find_pair_name(value) if "value" in value else ""
@@ -304,20 +312,20 @@ def _collect_from_object(
         treatment = keys[key]
         kind = type(item)
         if treatment or pair_name:
-            if treatment == SKIP_VALUE and kind is str and " " not in item:
+            if treatment == SKIP_VALUE and not embedded and kind is str and " " not in item:
                 continue
             if treatment in SEARCHED_KEYS:
                 out.append(prefix_name("", key))
-            if not _is_skipped(treatment, value, item):
+            if not _is_skipped(treatment, value, item, embedded):
                 name = _name_value(value, key, pair_name, treatment)
-                collect_named_strings(item, keys, out, name, eager, embedded)
+                collect_named_strings(item, keys, out, name, embedded)
         elif kind is str:
             if item[:1] not in _JSON_START:
                 out.append(f"{key}\x01{item}")
             elif item:
-                collect_named_strings(item, keys, out, key, eager, embedded)
+                collect_named_strings(item, keys, out, key, embedded)
         elif kind in _SEARCHED_TYPES and item:
-            collect_named_strings(item, keys, out, key, eager, embedded)
+            collect_named_strings(item, keys, out, key, embedded)
 
 
 def rewrite_named_strings(
@@ -341,10 +349,7 @@ def rewrite_named_strings(
         if inner is None:
             return change(name, value)
         new = rewrite_named_strings(inner, keys, change, name, embedded + 1)
-        # Unchanged JSON keeps its spelling; rendering it would alter white space and escapes.
-        if new is inner:
-            return value
-        return render_embedded_json(new, value)
+        return value if new is inner else render_embedded_json(value, inner, new)
     if kind is int and value > _MAX_SHORT_NUMBER:
         text = str(value)
         changed = change(name, text)
@@ -384,7 +389,7 @@ def _rewrite_object(
     for key, item in value.items():
         treatment = keys[key]
         new_item = item
-        if type(item) in _SEARCHED_TYPES and not _is_skipped(treatment, value, item):
+        if type(item) in _SEARCHED_TYPES and not _is_skipped(treatment, value, item, embedded):
             name = _name_value(value, key, pair_name, treatment)
             new_item = rewrite_named_strings(item, keys, change, name, embedded)
         new_key = change("", key) if treatment in SEARCHED_KEYS else key
@@ -393,8 +398,13 @@ def _rewrite_object(
     return value if is_same else _build_dict(pairs)
 
 
-def _is_skipped(treatment: int, parent: dict[str, Any], item: Any) -> bool:
-    """Return whether a value is not searched."""
+def _is_skipped(treatment: int, parent: dict[str, Any], item: Any, embedded: int) -> bool:
+    """Return whether a value is not searched.
+
+    In JSON that is somebody's text, a key does not say that a value is opaque.
+    """
+    if treatment == SKIP_VALUE and embedded and isinstance(item, str):
+        return False
     if treatment == SKIP_VALUE:
         # Signatures and hashes are one word; text and nested values only share the key.
         if isinstance(item, dict | list):
@@ -403,19 +413,26 @@ def _is_skipped(treatment: int, parent: dict[str, Any], item: Any) -> bool:
     if treatment in _ID_VALUES:
         return isinstance(item, int)
     if treatment == FILE_BYTES:
-        return isinstance(item, str) and _is_file(parent)
+        return isinstance(item, str) and is_binary_file(parent, item)
     return False
 
 
-def _is_file(parent: dict[str, Any]) -> bool:
-    if parent.get("type") == "base64":
-        return True
-    return "media_type" in parent or "mimeType" in parent or "mime_type" in parent
+def is_binary_file(parent: dict[str, Any], data: str) -> bool:
+    """Return whether `data` is the base64 of a file in which no text can be found: an image,
+    audio or video."""
+    if not any(key in parent for key in MEDIA_TYPE_KEYS) and parent.get("type") != "base64":
+        return False
+    if len(data) < _MIN_FILE or data.startswith(_READABLE_STARTS):
+        return False
+    if not _BASE64_DATA.fullmatch(data):
+        return False
+    media_types = [parent.get(key) for key in MEDIA_TYPE_KEYS]
+    return not any(isinstance(item, str) and _TEXT_TYPE.search(item) for item in media_types)
 
 
 def _name_value(parent: dict[str, Any], key: str, pair_name: str, treatment: int) -> str:
     """Return the name of the value under a key: the key, the name of a pair, or that of ids."""
-    if treatment in _ID_VALUES:
+    if treatment in _ID_VALUES or treatment == SKIP_VALUE:
         item = parent[key]
         if isinstance(item, str) and _ID_SHAPE.fullmatch(item):
             return ID_NAME
@@ -467,27 +484,47 @@ def parse_embedded_json(text: str) -> Any:
         inner = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    if not isinstance(inner, dict | list) or not inner or not _is_shallow(inner):
+    if not isinstance(inner, dict | list) or not inner:
+        return None
+    key_count = _count_keys(inner)
+    # A key that occurs twice hides the first of its values; such text is no object.
+    if key_count < 0 or (len(_KEY_END.findall(text)) > key_count and _has_equal_keys(text)):
         return None
     return inner
 
 
-def _is_shallow(value: Any) -> bool:
+def _count_keys(value: Any) -> int:
+    """Return how many keys the objects of a value have; -1 if it is nested too deep."""
+    total = 0
     level = [value]
     for _ in range(MAX_DEPTH):
         below = []
         for container in level:
-            items = container.values() if isinstance(container, dict) else container
+            if isinstance(container, dict):
+                total += len(container)
+                items = container.values()
+            else:
+                items = container
             below += [item for item in items if isinstance(item, dict | list)]
         if not below:
-            return True
+            return total
         level = below
-    return False
+    return -1
 
 
-def render_embedded_json(value: Any, original: str) -> str:
-    """Return a value as JSON text, indented if the original text was."""
-    raw = msgspec.json.encode(value)
-    if original[1:2] in "\r\n":
-        raw = msgspec.json.format(raw, indent=2)
-    return raw.decode()
+def _has_equal_keys(text: str) -> bool:
+    """Return whether an object of a JSON text has a key twice."""
+    has_equal = False
+
+    def compare(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal has_equal
+        has_equal = has_equal or len(dict(pairs)) < len(pairs)
+
+    json.loads(text, object_pairs_hook=compare, strict=False)
+    return has_equal
+
+
+def render_embedded_json(text: str, inner: Any, new: Any) -> str:
+    """Return JSON text with the changes from `inner` to `new`; its layout stays as it is."""
+    spliced = splice_json(text, inner, new)
+    return msgspec.json.encode(new).decode() if spliced is None else spliced

@@ -45,6 +45,7 @@ _MAX_WINDOWS = 1 << 13
 _CONTINUATION_BYTES = range(0x80, 0xC0)
 _PUNCTUATION = b".,;:"
 WORD_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_RUN_BYTES = WORD_BYTES | frozenset(b"-")
 
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 """Return the spans of the next match from a position on: the whole of it, then its groups."""
@@ -364,6 +365,9 @@ class Detector:
                 end = _strip_punctuation(text, start, end)
             position = max(last, position + 1)
             if self._is_accepted(rule, validator, text, start, end):
+                if rule.level == "secrets" and rule.validator not in DECODERS:
+                    end = _find_run_end(text, end)
+                    position = max(end, position)
                 spans.append((start, end))
             elif first < start and end - start <= _MAX_RETRY_LENGTH:
                 # What was taken for a value may be the name of the next.
@@ -498,6 +502,15 @@ def _extend_to_characters(text: bytes, start: int, end: int) -> tuple[int, int]:
     while end < len(text) and text[end] in _CONTINUATION_BYTES:
         end += 1
     return start, end
+
+
+def _find_run_end(text: bytes, end: int) -> int:
+    """Return where the run of characters ends in which a secret was found: some are longer than
+    their pattern."""
+    if text[end - 1] in WORD_BYTES:
+        while end < len(text) and text[end] in _RUN_BYTES:
+            end += 1
+    return end
 
 
 def _strip_punctuation(text: bytes, start: int, end: int) -> int:

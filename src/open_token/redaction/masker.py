@@ -108,7 +108,7 @@ class Masker:
                     masked[index] = mask_whole_text(event, self._mask_whole, _to_json_text)
         searched: list[str] = []
         for event in masked:
-            collect_strings(event, self.keys, searched, foreign=True, eager=True)
+            collect_strings(event, self.keys, searched, foreign=True)
         found = self._search(searched)
         for _ in range(_MAX_ROUNDS):
             if not found:
@@ -164,7 +164,7 @@ class Masker:
     def mask_value(self, value: Any) -> Any:
         """Return a JSON value with everything in it masked."""
         searched: list[str] = []
-        collect_named_strings(value, self.keys, searched, eager=True)
+        collect_named_strings(value, self.keys, searched)
         found = self._search(searched)
         for _ in range(_MAX_ROUNDS):
             if not found:

@@ -1,9 +1,10 @@
-"""Images and other binary data, which no rule can search: dropped, or kept and counted.
+"""Images and other files: dropped, searched if they are text, or kept and counted.
 
 They stand in blocks of the format, in source values as each provider writes them (native data), and
 as base64 in text and tool output.
 """
 
+import binascii
 import hashlib
 import re
 from array import array
@@ -12,10 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from open_token.context import Context
-from open_token.jsontools.walk import estimate_memory
+from open_token.jsontools.walk import estimate_memory, is_binary_file
 from open_token.model.document import Event, Record
+from open_token.redaction.decoders.packed import decode_file
 from open_token.redaction.lazy_patterns import lazy_compile
 from open_token.redaction.marker_factory import MarkerFactory, MarkerNumbering, build_factory
+from open_token.redaction.text_encoding import decode_padded
 
 _SPOOL_SIZE = 8 << 20
 _MIN_LENGTH = 64
@@ -41,8 +44,12 @@ _IMAGE_MAGIC = ("iVBOR", "/9j/", "\\/9j", "R0lGO", "SUkqA", "TU0AK")
 class MediaRemoval:
     """Replace images and files by placeholders, and count them."""
 
-    def __init__(self, factory: MarkerFactory) -> None:
+    def __init__(
+        self, factory: MarkerFactory, is_removed: Callable[[dict[str, Any]], bool] | None = None
+    ) -> None:
+        """With `is_removed`, only blocks for which it holds are replaced."""
         self._factory = factory
+        self._is_removed = is_removed
         self._digests: dict[str, set[bytes]] = {}
         self.counts: Counter[str] = Counter()
         """How many were removed, by the type in their marker."""
@@ -72,12 +79,12 @@ class MediaRemoval:
         return value
 
     def _clean_object(self, value: dict[str, Any]) -> Any:
-        if is_media_block(value):
+        if is_media_block(value) and (self._is_removed is None or self._is_removed(value)):
             marker = self._build_marker(_find_mime(value), value["base64"])
             kept = {key: item for key, item in value.items() if key not in _BYTE_KEYS}
             return {**self._clean_members(kept), "redacted": marker}
         mime = _find_mime(value)
-        data = value.get("data")
+        data = value.get("data") if self._is_removed is None else None
         if mime and type(data) is str and _WHOLE_BASE64.fullmatch(data):
             return self._clean_members({**value, "data": self._build_marker(mime, data)})
         return self._clean_members(value)
@@ -93,7 +100,7 @@ class MediaRemoval:
         return value if changed is None else changed
 
     def _clean_text(self, text: str) -> str:
-        if len(text) < _MIN_LENGTH:
+        if len(text) < _MIN_LENGTH or self._is_removed is not None:
             return text
         cleaned = _MEDIA_TEXT.sub(self._replace_match, text)
         return text if cleaned == text else cleaned
@@ -140,9 +147,27 @@ def _find_mime(value: dict[str, Any]) -> str:
     return ""
 
 
-def create_removal(context: Context, conversation_id: str) -> MediaRemoval:
+def create_removal(
+    context: Context,
+    conversation_id: str,
+    is_removed: Callable[[dict[str, Any]], bool] | None = None,
+) -> MediaRemoval:
     """Return a removal whose markers are those of the conversation."""
-    return MediaRemoval(build_factory(context, conversation_id, MarkerNumbering()))
+    return MediaRemoval(build_factory(context, conversation_id, MarkerNumbering()), is_removed)
+
+
+def read_file_text(block: dict[str, Any]) -> str | None:
+    """Return the text of a file: plain text, or what zip and PDF hold; None if none can be read.
+
+    Data that is no base64 is text itself.
+    """
+    data = block["base64"]
+    try:
+        raw = binascii.a2b_base64(data)
+    except (binascii.Error, ValueError):
+        return cast(str, data)
+    text = decode_file(raw)
+    return None if text is None else decode_padded(text)
 
 
 def drop_media(record: Record, removal: MediaRemoval) -> Record:
@@ -160,13 +185,17 @@ def drop_media(record: Record, removal: MediaRemoval) -> Record:
 
 
 def count_media(events: Iterable[Event]) -> int:
-    """Return how many blocks for images and files the events hold."""
+    """Return how many images and files the events hold in which nothing can be searched."""
     count = 0
 
     def visit(value: Any) -> None:
         nonlocal count
         if type(value) is dict:
-            count += is_media_block(value)
+            data = value.get("data")
+            if is_media_block(value):
+                count += read_file_text(value) is None
+            elif type(data) is str:
+                count += is_binary_file(value, data)
             _visit_all(value.values(), visit)
         elif type(value) is list:
             _visit_all(value, visit)

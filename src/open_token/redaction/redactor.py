@@ -2,9 +2,10 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from open_token.context import Context
-from open_token.jsontools.walk import collect_named_strings
+from open_token.jsontools.walk import MEDIA_TYPE_KEYS, collect_named_strings
 from open_token.model.document import Record
 from open_token.redaction.detector import Detector, build_detector
 from open_token.redaction.found_values import FoundValues
@@ -38,10 +39,7 @@ def redact_with_check(
     detector = build_detector(level, context, engine)
     found = search_record(record, detector, whole=level == "strict")
     if found.has_media:
-        from open_token.redaction.media import count_media
-
-        kept = count_media(record.events)
-        record = add_media_account(record, context, level, Counter(), {}, kept)
+        record = _search_media(record, context, level, detector, found)
     if found:
         # Loaded only when needed: with its dependencies it takes longer than a small export.
         from open_token.redaction import masker
@@ -67,6 +65,25 @@ def _drop_media(record: Record, context: Context, level: str) -> Record:
     return add_media_account(record, context, level, removal.counts, removal.distinct)
 
 
+def _search_media(
+    record: Record, context: Context, level: str, detector: Detector, found: FoundValues
+) -> Record:
+    """Return the record without files in which something is to be masked; count unread ones."""
+    from open_token.redaction.media import count_media, create_removal, drop_media, read_file_text
+
+    def is_removed(block: dict[str, Any]) -> bool:
+        text = read_file_text(block)
+        return bool(text) and bool(_search_strings([text or ""], detector, found))
+
+    removal = create_removal(context, record.conversation.get("id", ""), is_removed)
+    cleaned = drop_media(record, removal)
+    if cleaned is not record:
+        # The batches that were kept have the files.
+        found.batches = None
+    kept = count_media(cleaned.events)
+    return add_media_account(cleaned, context, level, removal.counts, removal.distinct, kept)
+
+
 def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundValues:
     """Find everything that is to be masked, without changing the record.
 
@@ -87,7 +104,7 @@ def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundVa
         if whole and any(map(is_masked_whole, batch.events)):
             found.has_whole_event = True
     # Every key that was met is known by now.
-    found.has_media = "base64" in keys
+    found.has_media = "base64" in keys or ("data" in keys and not MEDIA_TYPE_KEYS.isdisjoint(keys))
     return found
 
 

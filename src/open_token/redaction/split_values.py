@@ -156,7 +156,7 @@ class SplitValueSearch:
 
     def _add_strings(self, position: int, event: Event, *, is_declared: bool) -> None:
         strings: list[str] = []
-        collect_strings(event, self._keys, strings, foreign=True, eager=True)
+        collect_strings(event, self._keys, strings, foreign=True)
         seen: Counter[str] = Counter()
         for string in strings:
             name, separator, value = string.partition(NAME_END)

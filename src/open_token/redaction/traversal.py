@@ -133,13 +133,12 @@ def collect_strings(
     texts: list[str],
     *,
     foreign: bool = False,
-    eager: bool = False,
 ) -> int:
     """Append the strings of an event to `texts`; return how long they are together."""
     begin = len(texts)
     content: Any = event.get("content")
     if foreign or type(content) is not dict:
-        _collect_foreign(cast(dict[str, Any], event), content, keys, texts, eager)
+        _collect_foreign(cast(dict[str, Any], event), content, keys, texts)
         return sum(map(len, texts[begin:]))
     text = content.get("text")
     if text is None:
@@ -173,20 +172,20 @@ def unwrap_metadata(key: str, item: Any) -> Any:
 
 
 def _collect_foreign(
-    event: dict[str, Any], content: Any, keys: Mapping[str, int], texts: list[str], eager: bool
+    event: dict[str, Any], content: Any, keys: Mapping[str, int], texts: list[str]
 ) -> None:
     if isinstance(content, dict):
         for part in CONTENT_KEYS:
-            collect_named_strings(content.get(part), keys, texts, eager=eager)
+            collect_named_strings(content.get(part), keys, texts)
         if unknown := find_unknown_content(content):
-            collect_named_strings(unknown, keys, texts, eager=eager)
+            collect_named_strings(unknown, keys, texts)
     else:
-        collect_named_strings(content, keys, texts, eager=eager)
+        collect_named_strings(content, keys, texts)
     if not event.keys() <= EVENT_KEYS:
         unknown = {key: item for key, item in event.items() if key not in EVENT_KEYS}
-        collect_named_strings(unknown, keys, texts, eager=eager)
+        collect_named_strings(unknown, keys, texts)
     for unknown in find_unknown_members(event).values():
-        collect_named_strings(unknown, keys, texts, eager=eager)
+        collect_named_strings(unknown, keys, texts)
 
 
 def find_unknown_members(event: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

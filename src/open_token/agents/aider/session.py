@@ -75,11 +75,11 @@ class SessionReader:
         self._providers.set_provider(draft.conversation)
 
     def _read_context(self, text: str, started_local: str | None) -> None:
-        # Sessions have no id: a hash of the text serves as one.
+        # Sessions have no id: one is made of their text, not of the file, which holds several.
         if text:
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            day = (started_local or "00000000")[:10].replace("-", "")
-            self._draft.conversation["id"] = f"conv_{day}_{digest[:8]}"
+            raw = text.encode("utf-8", "surrogatepass")
+            self._draft.fingerprint = hashlib.sha256(raw).hexdigest()
+            self._draft.first_day = (started_local or "00000000")[:10]
         facts: dict[str, Any] = {}
         if started_local:
             facts["started_local"] = started_local

@@ -17,6 +17,8 @@ _WIDE = lazy_compile(rb"(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw04
 _GROUPS = lazy_compile(f"(?:{GROUP}){{5,}}".encode())
 # How gzip, zlib, zip and PDF begin in base64.
 _COMPRESSED_STARTS = (b"H4sI", b"eJ", b"eAE", b"eNo", b"UEsD", b"JVBE")
+# How UTF-16 with a byte order mark begins in base64.
+_UTF16_STARTS = (b"//4", b"//5", b"/v8")
 # Each begins only where a run begins, so that no run is read from each of its characters.
 _LINE_BREAKS = lazy_compile(rb"(?:(?<!\\)\\+[nr]|\s)+")
 _LAST_LINE = lazy_compile(rb"(?<![\s\\])(?<!\\[nr])(?:\\+[nr]|\s)+[^\\\s]{1,75}$")
@@ -25,6 +27,14 @@ _STREAM = lazy_compile(rb"PK\x03\x04.{22}(..)(..)|stream\r?\n", re.DOTALL)
 _DUMP_LINE = lazy_compile(
     rb"^[ \t]*([0-9A-Fa-f]{4,16})(:?)[ \t]+((?:(?:[0-9A-Fa-f]{2})+(?:[ \t]{1,3}|$))+)", re.MULTILINE
 )
+# A command of PDF that shows strings, and the strings in it.
+_PDF_STRING = lazy_compile(rb"\((?:[^()\\]|\\.)*\)", re.DOTALL)
+_SHOW_TEXT = lazy_compile(
+    rb"(?:\((?:[^()\\]|\\.)*\)[ \t\r\n]*(?:Tj|'|\")|\[(?:\((?:[^()\\]|\\.)*\)|[^\[\]()])*\][ \t\r\n]*TJ)",
+    re.DOTALL,
+)
+_PDF_ESCAPE = lazy_compile(rb"\\([()\\])")
+_CONTROL_BYTES = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\x1b") + b"\x7f"
 _DIGITS = lazy_compile(rb"[0-9]+")
 _NOT_HEX = lazy_compile(rb"0[xX]|[^0-9A-Fa-f]+")
 # Text compresses to a tenth; what compresses much better is made to fill memory.
@@ -49,6 +59,10 @@ def decode_base64(encoded: bytes) -> bytes | None:
         text = _decompress(compressed) if compressed else b""
         if text:
             return text.translate(SEPARATORS_TO_SPACES)
+    if characters.startswith(_UTF16_STARTS):
+        wide_raw = _decode_unpadded(characters) or b""
+        text = wide_raw.decode("utf-16", "replace").encode("utf-8", "surrogatepass")
+        return text.translate(SEPARATORS_TO_SPACES)
     wide = _WIDE.match(characters)
     start = wide or _GROUPS.search(characters)
     if start is None:
@@ -68,6 +82,19 @@ def _decode_unpadded(characters: bytes) -> bytes | None:
         return None
 
 
+def decode_file(raw: bytes) -> bytes | None:
+    """Return the text of a file: plain text in UTF-8 or UTF-16, gzip, zip or PDF; else None."""
+    if raw.startswith((b"PK", b"%PDF", b"\x1f\x8b")):
+        text = _decompress(raw)
+        return text.translate(SEPARATORS_TO_SPACES) if text else None
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raw = raw.decode("utf-16", "replace").encode("utf-8", "surrogatepass")
+    control_count = len(raw) - len(raw.translate(None, _CONTROL_BYTES))
+    if control_count > len(raw) // 100:
+        return None
+    return raw.decode("utf-8", "replace").encode().translate(SEPARATORS_TO_SPACES)
+
+
 def _decompress(raw: bytes) -> bytes:
     """Return the content of gzip, zlib, zip or PDF data as far as it can be read."""
     if raw.startswith((b"PK", b"%PDF")):
@@ -84,12 +111,27 @@ def _decompress_streams(raw: bytes) -> list[bytes]:
             skipped = int.from_bytes(match[1], "little") + int.from_bytes(match[2], "little")
             text = _inflate(raw[match.end() + skipped :], -15, max_size)
         else:
-            text = _inflate(raw[match.end() :], 15, max_size)
+            text = _read_pdf_stream(raw, match.end(), max_size)
         texts.append(text)
         max_size -= len(text)
         if len(texts) == _MAX_STREAMS or max_size <= 0:
             break
     return texts
+
+
+def _read_pdf_stream(raw: bytes, start: int, max_size: int) -> bytes:
+    """Return a stream of a PDF; of the text on its pages without the commands between letters."""
+    content = _inflate(raw[start : start + max_size], 15, max_size)
+    if not content:
+        end = raw.find(b"endstream", start, start + max_size)
+        content = raw[start:end] if end >= 0 else b""
+    if b"BT" not in content:
+        return content
+    lines = []
+    for command in _SHOW_TEXT.finditer(content):
+        parts = [part[1:-1] for part in _PDF_STRING.findall(command[0])]
+        lines.append(_PDF_ESCAPE.sub(rb"\1", b"".join(parts)))
+    return b"\n".join(lines)
 
 
 def _inflate(raw: bytes, window_bits: int, max_size: int) -> bytes:

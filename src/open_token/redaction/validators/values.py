@@ -96,7 +96,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _LETTER_RUNS = ("abcdefgh", "ijklmnop", "zyxwvuts", "qwertyui")
 _DIGIT_RUNS = ("01234567", "12345678", "98765432")
 _PERIODIC = lazy_compile(r"(.{3,12}?)\1\1")
-_REPEATED = lazy_compile(r"([A-Za-z*_.#-])\1{7}|([0-9])\2{11}")
+_REPEATED = lazy_compile(r"([A-Za-z*_.#-])\1{7,}|([0-9])\2{11,}")
+_MIN_REST = 16
 _MAX_CHECKED_LENGTH = 2000
 _REFERENCE_FORMS = (
     _DOTTED,
@@ -130,7 +131,9 @@ def is_filler(text: str, letters: int = 3) -> bool:
     text = text[:_MAX_CHECKED_LENGTH]
     if _FILLER.search(text) or len(set(text)) <= letters:
         return True
-    return _REPEATED.search(text) is not None
+    # Some tokens have such a run at a fixed place; then the rest is as long.
+    repeated = sum(len(match[0]) for match in _REPEATED.finditer(text))
+    return repeated > 0 and 2 * repeated > len(text) - _MIN_REST
 
 
 def is_alphabet(text: str) -> bool:
