@@ -196,7 +196,7 @@ def test_an_export_with_kept_images_is_exported_again_as_it_is() -> None:
     words = {"exported_at": "omit", "redact": "pii", "images": "keep"}
     event = {
         "type": "user.message",
-        "data": {"attachments": [{"path": "/home/ada/or"}, {"data": "a", "mimeType": "image/png"}]},
+        "data": {"attachments": [{"path": "/home/ada/or"}, {"data": PNG, "mimeType": "image/png"}]},
         "id": "1",
         "timestamp": "2026-01-01T00:00:00Z",
         "parentId": None,

@@ -34,6 +34,7 @@ FIELDS = {
     "keywords",
     "words",
     "near",
+    "near_words",
     "value",
     "pattern",
     "gate",

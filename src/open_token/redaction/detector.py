@@ -31,7 +31,7 @@ _SMALL_WITHOUT_CACHE = 1 << 20
 # does not depend on the rest, and its work for each match is bounded.
 _MAX_JUDGED = 1 << 13
 CONTEXT_BEFORE = 96
-CONTEXT_AFTER = 24
+CONTEXT_AFTER = 64
 _MAX_RETRY_LENGTH = 64
 _MAX_DEPTH = 4
 # Joined strings need not be joined again: that would cost more, the more strings follow another.

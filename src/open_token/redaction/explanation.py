@@ -25,6 +25,9 @@ _REASONS = {
     "wif": "its checksum does not match",
     "stellar": "its checksum does not match",
     "seed": "it is not a wallet's seed phrase",
+    "near_secret": "no word for secrets is near, a name or form says that it is something else, "
+    "or it does not look random",
+    "near_password": "no word for passwords is near, or it does not look like a password",
     "base64": "what it encodes would not be masked",
     "email": "not a person's address: of a service, an example, or something else",
     "card": "its checksum or its first digits are not those of a card",

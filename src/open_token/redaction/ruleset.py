@@ -142,6 +142,7 @@ def _load_all_rules(cache: Path | None) -> tuple[Rule, ...]:
     if cache is None:
         return parse_rules(texts)
     macros = [part.encode() for part in MACROS.values()]
+    macros += [word.encode() for kind in ("secret", "password") for word in load_near_words(kind)]
     digest = hashlib.sha256(
         b"\0".join([_CACHE_VERSION.encode(), *macros, *texts.values()])
     ).hexdigest()
@@ -155,6 +156,13 @@ def _load_all_rules(cache: Path | None) -> tuple[Rule, ...]:
     rules = parse_rules(texts)
     write_cache_file(path, msgspec.msgpack.encode(rules))
     return rules
+
+
+@functools.cache
+def load_near_words(kind: str) -> tuple[str, ...]:
+    """Return the patterns of words near which a rule looks: `secret` or `password`."""
+    text = (_FOLDER / f"{kind}_words.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def parse_rules(texts: dict[str, bytes]) -> tuple[Rule, ...]:
@@ -174,7 +182,8 @@ def parse_rule(entry: dict[str, Any], level: str) -> Rule:
     fields["level"] = level
     fields.setdefault("validator", "token" if level == "secrets" else "")
     encoded = _list_base64_forms(entry.get("encoded", []))
-    words = _match_any(entry.get("words") or entry.get("near") or encoded)
+    near_words = list(load_near_words(entry["near_words"])) if "near_words" in entry else []
+    words = _match_any(near_words or entry.get("words") or entry.get("near") or encoded)
     if "near" in entry:
         value = entry["value"]
         fields["pattern"] = _expand_macros("{WORDS}{ASSIGN}(" + value + ")", words)

@@ -1,0 +1,149 @@
+"""Validators of the rules for values near a word for secrets, wherever the word stands.
+
+A value counts if it looks random by the character model, a word for secrets stands near it, and
+nothing says that it is something else: a name right before it, or the form of an id.
+"""
+
+import functools
+import re
+
+from open_token.redaction.lazy_patterns import lazy_compile
+from open_token.redaction.ruleset import load_near_words
+from open_token.redaction.validators import Candidate
+from open_token.redaction.validators.character_model import measure_randomness
+from open_token.redaction.validators.key_names import is_harmless_name, is_secret_name
+from open_token.redaction.validators.values import (
+    count_character_classes,
+    is_code,
+    is_digest,
+    is_integrity_hash,
+    is_key,
+    is_name,
+    is_password,
+    is_placeholder,
+    is_uuid,
+)
+
+_REACH_BEFORE = 80
+_REACH_AFTER = 50
+_REACH_OF_PASSWORD = 48
+_REACH_OF_DIGEST = 40
+_MIN_LENGTH = 12
+_MIN_RANDOMNESS = 2.0
+_MIN_RANDOMNESS_OF_PASSWORD = -3.0
+_MIN_RANDOMNESS_OF_LONG = 3.0
+# A name and a sign directly before a value say what it is, but not the last word of a sentence.
+_SENTENCE = lazy_compile(r"[^\W\d_] [^\W\d_]+: +[\"'`*]*$")
+_NAMED = lazy_compile(r"([^\W\d_][\w.-]*)[\"'`*\])]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*$")
+_SAYS_NOTHING = frozenset(
+    "is was this it here below following one value use used using try with be ist lautet es est этo 是 为".split()
+)
+# Ids that runtimes and providers give, which stand near counts of tokens.
+_ID = re.compile(
+    r"(?i)(?:msg|toolu|srvtoolu|tooluse|call|req|resp|run|evt|event|conv|chatcmpl|cmpl|gen|file|thread|asst|step|rs|fc|ws|item|"
+    r"session|sess|org|proj|user|usr|acct|cus|sub|price|prod|in|pi|ch|cs|txn|batch|ft|vs|id|trace|span|i|ami|vpc|subnet|sg|arn)"
+    r"[_-]"
+)
+# Of a signing key.
+_FINGERPRINT = lazy_compile("(?:0x)?(?:[0-9A-F]{16}|[0-9A-F]{40})")
+_OTHER_WORDS = lazy_compile(
+    r"commit|sha-?\d|checksum|digest|\bhash|md5|etag|\brev|fingerprint|\buuid|\bid\b|integrity|trace|"
+    r"tokens|tokenizer|public key|primary key|version|\bbuild|session[ _-]?id|request",
+    re.IGNORECASE,
+)
+_SEPARATORS = "|\t,;"
+_ALONE_BEFORE = re.compile(r"(?:^|\n)[ \t>*`\"'#|-]*$")
+_ALONE_AFTER = re.compile(r"[ \t*`\"'|.]*(?:\n|$)")
+
+
+@functools.cache
+def _load_words(kind: str) -> re.Pattern[str]:
+    words = "|".join(load_near_words(kind))
+    return re.compile(f"(?:{words})", re.IGNORECASE)
+
+
+def is_near_secret(candidate: Candidate) -> bool:
+    """Accept a random value near a word for secrets; a hash only right behind the word."""
+    value, before, after = candidate
+    if len(value) < _MIN_LENGTH or _ID.match(value):
+        return False
+    gap = _find_gap(candidate, "secret")
+    if gap is None or not is_key(value) or is_integrity_hash(value) or _is_called_other(before):
+        return False
+    if "/" in value and not _is_like_base64(value):
+        return False
+    if _FINGERPRINT.fullmatch(value):
+        return False
+    if is_digest(value) or is_uuid(value):
+        return len(gap) <= _REACH_OF_DIGEST and not _OTHER_WORDS.search(before[-_REACH_BEFORE:])
+    randomness = measure_randomness(value)
+    if _OTHER_WORDS.search(before[-_REACH_BEFORE:] + after[:_REACH_AFTER]):
+        return randomness >= _MIN_RANDOMNESS_OF_LONG and len(value) >= 2 * _MIN_LENGTH
+    return randomness >= _MIN_RANDOMNESS
+
+
+def is_near_password(candidate: Candidate) -> bool:
+    """Accept, near a word for passwords, what has three kinds of characters and is no name."""
+    value, before, _ = candidate
+    gap = _find_gap(candidate, "password")
+    if gap is None or len(gap) > _REACH_OF_PASSWORD or _is_called_other(before):
+        return False
+    if not is_password(value) or is_code(value) or "/" in value:
+        return False
+    randomness = measure_randomness(value)
+    if count_character_classes(value) >= 3:
+        return randomness >= (0.0 if is_name(value) else _MIN_RANDOMNESS_OF_PASSWORD)
+    return is_key(value) and randomness >= _MIN_RANDOMNESS
+
+
+def _find_gap(candidate: Candidate, kind: str) -> str | None:
+    """Return the text between a value and the nearest word for secrets; None if none is near.
+
+    Over the end of a line a word reaches only to a value that has its line for itself.
+    """
+    _, before, after = candidate
+    near = before[-_REACH_BEFORE:]
+    words = list(_load_words(kind).finditer(near))
+    if words:
+        gap = near[words[-1].end() :]
+        if "\n" not in gap:
+            return gap
+        if _ALONE_BEFORE.search(before) and _ALONE_AFTER.match(after):
+            return gap
+        if _has_header(near, after, kind):
+            return ""
+    following = after[:_REACH_AFTER].split("\n")[0]
+    word = _load_words(kind).search(following)
+    return following[: word.start()] if word else None
+
+
+def _has_header(before: str, after: str, kind: str) -> bool:
+    """Return whether a value stands in a table below a word for secrets, in the same column."""
+    *lines, row = before.split("\n")
+    for separator in _SEPARATORS:
+        if separator not in row + after.split("\n")[0]:
+            continue
+        column = row.count(separator)
+        for line in lines:
+            cells = line.split(separator)
+            if len(cells) > max(column, 1) and _load_words(kind).search(cells[column]):
+                return True
+    return False
+
+
+def _is_called_other(before: str) -> bool:
+    """Return whether a name right before a value says that it is no secret."""
+    if is_harmless_name(before):
+        return True
+    named = _NAMED.search(before)
+    if named is None or len(named[1]) == 1 or named[1].lower() in _SAYS_NOTHING:
+        return False
+    if _SENTENCE.search(before):
+        return False
+    return not is_secret_name(before) and not any(
+        _load_words(kind).search(named[1]) for kind in ("secret", "password")
+    )
+
+
+def _is_like_base64(value: str) -> bool:
+    return value.count("/") <= len(value) // 16 and "." not in value and not is_placeholder(value)
