@@ -12,7 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from open_token.api import conversations, diff, export, export_file, read, search, sign, verify
+    from open_token.api import (
+        blame,
+        conversations,
+        diff,
+        export,
+        export_file,
+        read,
+        search,
+        sign,
+        verify,
+    )
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
     from open_token.library.restore import restore_files
     from open_token.model.document import Event, Export
@@ -25,6 +35,7 @@ __all__ = [
     "OpenTokenError",
     "OutputError",
     "UsageError",
+    "blame",
     "conversations",
     "diff",
     "export",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from open_token.comparison.steps import Transcript
     from open_token.integrity.signatures.trust import Signer, Trust
     from open_token.integrity.verify import Verdict
+    from open_token.library.blame import BlamedLine
     from open_token.library.discovery import Session
     from open_token.library.index import FoundSession
     from open_token.library.prices import PriceList
@@ -383,6 +384,24 @@ def search(
             sources = find_indexed_sessions(settings, env, Path.home(), Path.cwd())
             index.update(sources, build_index_context(settings, env))
         return index.search(text, filters, max_sessions=limit, max_hits=hits).sessions
+
+
+def blame(file: str | Path, *, update: bool = True) -> "list[BlamedLine]":
+    """Return the lines of a file, each with the edit of a session that wrote it, if one did.
+
+    The sessions are those of this machine; the search index is updated before.
+    """
+    from open_token.library.blame import blame_file
+    from open_token.library.index import SearchIndex
+
+    env = os.environ
+    settings = load_settings(env, Path.cwd())
+    context = build_index_context(settings, env)
+    sessions = find_indexed_sessions(settings, env, Path.home(), Path.cwd())
+    with SearchIndex(settings.folders.cache) as index:
+        if update:
+            index.update(sessions, context)
+        return blame_file(Path(file), sessions, index, context)
 
 
 def find_indexed_sessions(

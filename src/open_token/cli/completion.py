@@ -79,6 +79,7 @@ _VERB_WORDS: dict[str, tuple[str, ...]] = {
         *("--tool", "--path", "--limit", "--all", "--no-update"),
         *("person", "agent", "command", "output", "thinking", "system"),
     ),
+    "blame": ("--no-update",),
     "show": ("--at", "--full", "--from", "--pick", "--current", "--conversation", "last"),
     "stats": (
         *("--by", "--blocks", "--agent", "--here", "--project", "--since", "--until", "--csv"),

@@ -19,6 +19,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "sessions": "List the sessions on this machine",
         "search": "Search the text of all sessions",
         "show": "Read a session in the terminal",
+        "blame": "Show which prompt wrote each line of a file",
         "stats": "Count sessions, tokens and estimated cost",
         "formats": "List the supported formats and where their files are",
     },
