@@ -223,13 +223,14 @@ export class SessionFold {
     return path.reverse();
   }
 
-  /** The open questions of the current branch: `{turn, call, questions}`. */
+  /** The open questions and approvals of the current branch: `{turn, call, questions}`. */
   questions() {
     const open = [];
     for (const turn of this.branch()) {
       for (const call of turn.tool_calls) {
-        if (call.status !== "awaiting_answer" || call.pending_question_ref) continue;
-        open.push({ turn, call, questions: parseQuestions(call) });
+        if (call.status !== "awaiting_answer") continue;
+        const questions = findQuestions(call);
+        if (questions) open.push({ turn, call, questions });
       }
     }
     return open;
@@ -343,6 +344,14 @@ function changeCall(turn, { tool_call_id: id, arguments_delta: delta, ...fields 
   }
   if (delta !== undefined) call.arguments += delta;
   Object.assign(call, fields);
+}
+
+/** The questions of a call; null where a call of a subagent, or the client itself, has to answer. */
+function findQuestions(call) {
+  const reference = call.pending_question_ref;
+  if (!reference) return parseQuestions(call);
+  const isOwn = reference.child_tool_call_id === call.id;
+  return isOwn && reference.kind === "approval" ? reference.questions : null;
 }
 
 function parseQuestions(call) {
