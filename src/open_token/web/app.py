@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from open_token.errors import OpenTokenError
+from open_token.web.cards import CardShelf
 from open_token.web.changes import ROUTES, ChangeFeed
 from open_token.web.reading import Reading
 from open_token.web.responses import handle_error, handle_failure, handle_http_error
@@ -62,6 +63,7 @@ def build_app(workspace: Workspace) -> Starlette:
     app.state.workspace = workspace
     app.state.has_server = False
     app.state.reading = Reading()
+    app.state.cards = CardShelf()
     app.state.changes = ChangeFeed(workspace)
     return app
 

@@ -12,7 +12,7 @@ from open_token.errors import OpenTokenError
 from open_token.web.access import Access, AccessControl, App
 from open_token.web.listener import Server, bind, stop_signals
 
-SERVER_PATHS = ("/api/", "/socket.io/", "/healthz")
+SERVER_PATHS = ("/api/", "/socket.io/", "/healthz", "/client.js")
 """What the session server answers where it runs in the same process."""
 _HOST = "127.0.0.1"
 _HOST_NAMES = (_HOST, "localhost")
