@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,23 @@ def test_search_skill_names_what_exists(tmp_path: Path) -> None:
     for flag in ("--here", "--agent", "--role"):
         assert flag in text
         assert flag in help_texts["search"]
+
+
+def test_registry_entry_names_the_package_and_its_owner() -> None:
+    entry = load(ROOT / "server.json")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (package,) = entry["packages"]
+    assert package["identifier"] == project["name"]
+    # A client runs the command that is named like the package.
+    assert package["identifier"] in project["scripts"]
+    assert [argument["value"] for argument in package["packageArguments"]] == ["mcp"]
+    assert entry["version"] == package["version"] == open_token.__version__
+    assert len(entry["description"]) <= 100
+    assert f"mcp-name: {entry['name']} " in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_release_is_refused_with_another_version_or_without_a_section() -> None:
+    from check_release import find_problems, list_copies
+
+    assert {version for _, version in list_copies(ROOT)} == {open_token.__version__}
+    assert any("the tag is v9.9.9" in problem for problem in find_problems("v9.9.9", ROOT))
