@@ -7,6 +7,7 @@ from typing import Any
 from open_token.context import Context
 from open_token.jsontools.walk import MEDIA_TYPE_KEYS, collect_named_strings
 from open_token.model.document import Record
+from open_token.redaction.command_output import CommandOutputSearch
 from open_token.redaction.detector import Detector, build_detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.post_check import PostCheck
@@ -96,10 +97,12 @@ def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundVa
         collect_named_strings(searched, keys, texts)
     _search_strings(texts, detector, found)
     split_values = SplitValueSearch(detector, keys, found)
+    outputs = CommandOutputSearch(detector, found)
     for batch in iter_batches(record.events, keys, foreign=record.is_export):
         for number in _search_strings(batch.strings, detector, found):
             found.add_position(batch.find_position(number))
         split_values.search_events(batch.events, batch.first)
+        outputs.search_events(batch.events)
         found.keep_batch(batch)
         if whole and any(map(is_masked_whole, batch.events)):
             found.has_whole_event = True
