@@ -25,7 +25,7 @@ help:
 	@echo 'make clean      remove everything that was made here'
 
 ready:
-	@scripts/setup dev server
+	@scripts/setup dev server dataset
 
 check: ready
 	$(PYTHON) -m ruff check .

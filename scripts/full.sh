@@ -3,7 +3,7 @@
 set -u
 
 cd "$(dirname -- "$0")/.." || exit 1
-scripts/setup dev server full || exit 75
+scripts/setup dev server dataset ray full || exit 75
 
 # The servers that the tests start and end by themselves; where they cannot be had, those tests are skipped with a word.
 if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || ! command -v redis-server >/dev/null ||

@@ -22,7 +22,7 @@ LAYERS = (
     ("cli",),
     ("server", "mcp", "web"),
     ("api",),
-    ("library", "replay"),
+    ("library", "replay", "dataset"),
     ("pipeline", "settings"),
     ("redaction", "passes", "integrity", "validation", "native", "writers", "comparison"),
     ("handoff", "registry", "agents", "formats"),

@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     "backports.zstd": "backports",
     "genai-prices": "genai_prices",
     "google-re2": "re2",
+    "pyjwt": "jwt",
     "python-stdnum": "stdnum",
     "pyyaml": "yaml",
 }

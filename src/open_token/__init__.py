@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         sign,
         verify,
     )
+    from open_token.dataset.read import read_arrow
     from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
     from open_token.library.restore import restore_files
     from open_token.model.document import Event, Export
@@ -41,6 +42,7 @@ __all__ = [
     "export",
     "export_file",
     "read",
+    "read_arrow",
     "restore_files",
     "search",
     "sign",
@@ -62,8 +64,8 @@ def __getattr__(name: str) -> "Any":
         import open_token.validation.validate as module
     elif name == "restore_files":
         import open_token.library.restore as module
-    elif name in ("sign", "verify"):
-        import open_token.api as module
+    elif name == "read_arrow":
+        import open_token.dataset.read as module
     else:
         import open_token.api as module
     return getattr(module, name)

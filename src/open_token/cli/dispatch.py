@@ -30,6 +30,8 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "archive": "Keep exports of all sessions up to date in a folder",
         "sign": "Sign an export with an SSH key",
         "restore": "Restore the source files from an export",
+        "dataset": "Write many conversations as Parquet or JSON lines",
+        "query": "Run SQL over a dataset",
     },
     "Check and compare": {
         "validate": "Check exports against the format specification",
