@@ -48,6 +48,8 @@ class Origin(msgspec.Struct, frozen=True):
     """The number of the event of that prompt; 0 if there is none."""
     event: int
     """The number of the event of the edit, as `show --at` takes it."""
+    event_id: str
+    """The id of that event."""
     ts: str
 
 
@@ -267,6 +269,7 @@ class _EditCollector:
             prompt=self._prompt.text,
             prompt_event=self._prompt.event,
             event=self._count,
+            event_id=str(event.get("id") or ""),
             ts=ts,
         )
         time = parse_time(event)

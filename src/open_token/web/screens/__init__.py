@@ -4,13 +4,14 @@ A screen is a module here with its `SCREEN`, and a module of the same name in `a
 docs/architecture.md says how to add one.
 """
 
-from open_token.web.screens import run, search, sessions, settings, usage
+from open_token.web.screens import lines, run, search, sessions, settings, usage
 from open_token.web.screens.definition import Screen
 
 SCREENS: tuple[Screen, ...] = (
     sessions.SCREEN,
     search.SCREEN,
     usage.SCREEN,
+    lines.SCREEN,
     run.SCREEN,
     settings.SCREEN,
 )
