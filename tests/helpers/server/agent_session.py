@@ -67,6 +67,7 @@ class FakeTool:
         self.spec = ToolSpec(name=name, description=f"{name} of a test", display_name=f"{name}!")
         self.does = does
         self.is_idempotent = bool(facts.get("is_idempotent", True))
+        self.is_read_only = bool(facts.get("is_read_only", False))
         self.timeout: float | None = facts.get("timeout")
         self.called: list[dict[str, Any]] = []
 

@@ -1,5 +1,6 @@
 """The agent's loop as a client sees it: turns, calls, subagents, planning, limits."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,48 @@ def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
                 "tool",
                 [{"files": ["a"]}, "text"],
             )
+            await room.check()
+
+    run(talk())
+
+
+def test_calls_that_change_nothing_run_at_the_same_time(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        meeting = asyncio.Barrier(2)
+        order: list[str] = []
+
+        async def read(arguments: dict[str, Any]) -> str:
+            # Alone, a call would wait for ever.
+            async with asyncio.timeout(30):
+                await meeting.wait()
+            order.append("read")
+            return str(arguments["x"])
+
+        def change(_: dict[str, Any]) -> str:
+            order.append("change")
+            return "changed"
+
+        reading = FakeTool("Read1", read, is_read_only=True)
+        changing = FakeTool("Change", change)
+        model = ScriptedModel(
+            [
+                *build_call_pieces("Read1", "c1", '{"x": 1}'),
+                *build_call_pieces("Read1", "c2", '{"x": 2}'),
+                *build_call_pieces("Change", "c3"),
+                *build_call_pieces("Read1", "c4", '{"x": 4}'),
+                *build_call_pieces("Read1", "c5", '{"x": 5}'),
+            ],
+            "seen",
+        )
+        fakes(model, reading, changing)
+        async with open_agent_session(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert order == ["read", "read", "change", "read", "read"]
+            results = [call["result"] for call in room.turns()[1]["tool_calls"]]
+            assert results == ["1", "2", "changed", "4", "5"]
+            parts = model.requests[1].messages[-1].parts
+            assert [part.content for part in parts] == results
             await room.check()
 
     run(talk())

@@ -135,6 +135,25 @@ def test_a_question_is_a_function_call(client: OpenAIClient) -> None:
     assert "Straight on" in response.output_text
 
 
+def test_functions_of_the_client_are_called(client: OpenAIClient) -> None:
+    function = {
+        "type": "function",
+        "name": "Glob",
+        "parameters": {"type": "object", "properties": {"pattern": {"type": "string"}}},
+        "strict": False,
+    }
+    response = client.create(input="list files", tools=[function], instructions="Be brief.")
+    (call,) = [item for item in response.output if item.type == "function_call"]
+    assert json.loads(call.arguments) == {"pattern": "**/*"}
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": "mine.txt"}
+    given: dict[str, Any] = {"input": [output], "previous_response_id": response.id}
+    events = client.stream(**given, tools=[function])
+    assert "mine.txt" in events[-1].response.output_text
+    stored = client.rest.run(client.api.responses.retrieve(response.id))
+    assert stored.output == response.output
+    assert (stored.instructions, stored.tools[0].name) == ("Be brief.", "Glob")  # type: ignore[union-attr]
+
+
 def test_in_the_background_and_cancelled(client: OpenAIClient) -> None:
     response = client.create(input="long", background=True)
     assert response.status == "queued"

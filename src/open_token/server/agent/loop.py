@@ -4,6 +4,7 @@ The position of a loop is read from the log each time, so it continues in the sa
 question, a restart or a crash.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -136,6 +137,10 @@ async def _execute_calls(
     """Execute the open calls of a turn in order, and end it; return the questions it stopped at."""
     while True:
         state = await context.state()
+        together = _list_parallel_calls(context, state.turns[turn_id], state.mode)
+        if len(together) > 1:
+            await _execute_together(context, loop, turn_id, together, state)
+            continue
         call = _find_open_call(state.turns[turn_id])
         if call is None:
             await context.write(lambda state: model_turn.finish_turn(context, state, turn_id))
@@ -146,6 +151,51 @@ async def _execute_calls(
         if question[0].kind == "client_tool":
             return tuple(_list_client_calls(context, state.turns[turn_id], state.mode))
         return question
+
+
+def _list_parallel_calls(context: RunContext, turn: Turn, mode: str) -> list[ToolCallProjection]:
+    """Return the open calls up to the first one that may change something, or has to wait."""
+    together: list[ToolCallProjection] = []
+    for buffer in turn.calls.values():
+        call = buffer.snapshot()
+        if call.status not in _OPEN_STATUSES:
+            continue
+        tool = context.tools.get(call.tool_name)
+        if (
+            mode == "planning"
+            or call.status != "pending"
+            or not getattr(tool, "is_read_only", False)
+        ):
+            break
+        try:
+            arguments = tool_calls.parse_arguments(call)
+        except ToolError:
+            break
+        if context.settings.decide(call.tool_name, arguments) != "allow":
+            break
+        together.append(call)
+    return together
+
+
+async def _execute_together(
+    context: RunContext,
+    loop: LoopRef,
+    turn_id: str,
+    calls: list[ToolCallProjection],
+    state: SessionState,
+) -> None:
+    """Execute calls at the same time; each result is written when it is there."""
+    tasks = []
+    for call in calls:
+        work = _execute_call(context, loop, turn_id, call, state)
+        tasks.append(asyncio.ensure_future(work))
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        # After an error, or when the run is stopped, no call continues unobserved.
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _list_client_calls(context: RunContext, turn: Turn, mode: str) -> Iterator[PendingQuestion]:

@@ -282,6 +282,21 @@ def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
     run(talk())
 
 
+def test_what_repeats_is_cached_by_anthropic(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with provider(ANTHROPIC_TEXT) as told:
+            model = opened("anthropic:claude-x", told, tmp_path)
+            history = [Message("system", [Text("Be brief.")]), *HI]
+            assert await answered(model, history)
+            sent = told.asked[0][2]
+            assert sent["system"][-1]["cache_control"]["type"] == "ephemeral"
+            assert sent["tools"][-1]["cache_control"]["type"] == "ephemeral"
+            assert sent["messages"][-1]["content"][-1]["cache_control"]["type"] == "ephemeral"
+            await model.close()
+
+    run(talk())
+
+
 def test_a_signature_that_is_made_up_is_left_out(tmp_path: Path) -> None:
     async def talk() -> None:
         async with provider(ANTHROPIC_TEXT) as told:

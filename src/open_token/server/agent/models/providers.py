@@ -25,6 +25,11 @@ from open_token.server.agent.models.pydantic_ai_adapter import to_pieces, to_pyd
 from open_token.server.config import ServerConfig
 
 _MAX_OUTPUT_TOKENS = 16_384
+_ANTHROPIC_CACHES = (
+    "anthropic_cache_instructions",
+    "anthropic_cache_tool_definitions",
+    "anthropic_cache_messages",
+)
 _THINKING_ON_REQUEST = ("anthropic", "google")
 """Providers whose models show their reasoning only on request; OpenAI has a setting of its own."""
 _WINDOWS = {"anthropic": 200_000, "openai": 128_000, "google": 1_000_000}
@@ -136,6 +141,9 @@ class ProviderModel:
             # The limit of the provider includes the thinking, and must be above it.
             budget = ANTHROPIC_THINKING_BUDGET_MAP[thinking] if thinking else 0
             settings["max_tokens"] = limit if limit > budget else limit + budget
+            # The provider charges a tenth for what it has cached: instructions, tools, history.
+            for name in _ANTHROPIC_CACHES:
+                settings[name] = True  # type: ignore[literal-required]
         is_responses = isinstance(self._model, OpenAIResponsesModel)
         if is_responses and self._can_think and thinking is not False:
             settings["openai_reasoning_summary"] = "auto"  # type: ignore[typeddict-unknown-key]

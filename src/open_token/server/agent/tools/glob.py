@@ -43,6 +43,7 @@ class Glob:
         display_name="Find files",
     )
     is_idempotent = True
+    is_read_only = True
 
     async def run(self, arguments: Json, context: ToolContext) -> Any:
         """Return the paths, and the total number of matches."""

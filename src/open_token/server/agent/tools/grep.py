@@ -57,6 +57,7 @@ class Grep:
         display_name="Search files",
     )
     is_idempotent = True
+    is_read_only = True
 
     async def run(self, arguments: Json, context: ToolContext) -> Any:
         """Return the matches, and whether they are complete."""

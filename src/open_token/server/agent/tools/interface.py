@@ -38,7 +38,9 @@ class Tool(Protocol):
 
     spec: ToolSpec
     is_idempotent: bool
-    """Whether a call may be repeated after a crash."""
+    """Whether a call may be repeated after a crash.
+
+    A tool may also have `is_read_only`: calls that change nothing run at the same time."""
 
     async def run(self, arguments: Json, context: ToolContext) -> Any:
         """Return a JSON value; raise ToolError. The model does not see the key `_meta`."""

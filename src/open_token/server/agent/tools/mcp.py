@@ -143,6 +143,8 @@ class McpTool:
         self._servers = servers
         self._server = server
         self._name = tool.name
+        annotations = getattr(tool, "annotations", None)
+        self.is_read_only = bool(getattr(annotations, "read_only_hint", False))
         self.spec = ToolSpec(
             name=build_tool_name("mcp", server, tool.name),
             description=truncate_middle(tool.description or tool.name, 4000),

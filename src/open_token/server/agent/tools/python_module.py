@@ -49,6 +49,7 @@ class FunctionTool:
         self._function = function
         self._struct, self._context_name = _build_struct(function)
         self.is_idempotent = bool(getattr(function, "is_idempotent", False))
+        self.is_read_only = bool(getattr(function, "is_read_only", False))
         description = inspect.getdoc(function) or function.__name__
         display_name = function.__name__.replace("_", " ").capitalize()
         self.spec = ToolSpec(

@@ -47,6 +47,7 @@ class Read:
         display_name="Read file",
     )
     is_idempotent = True
+    is_read_only = True
 
     async def run(self, arguments: Json, context: ToolContext) -> Any:
         """Return lines of text or an image; of other files only their type."""

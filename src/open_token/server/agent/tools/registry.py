@@ -29,6 +29,7 @@ class RenamedTool:
         self._tool = tool
         self.spec: ToolSpec = structs.replace(tool.spec, display_name=display_name)
         self.is_idempotent = tool.is_idempotent
+        self.is_read_only = getattr(tool, "is_read_only", False)
         self.timeout = getattr(tool, "timeout", None)
 
     async def run(self, arguments: Json, context: ToolContext) -> Any:
