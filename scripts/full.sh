@@ -60,16 +60,16 @@ if ! command -v bwrap >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [
     apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >&2 || :
 fi
 
-# The other client that the server is tested with; Node is Debian's where there is none.
-client=socket.io-client@4.8.4
-if [ "$(cat .node.full/installed 2>/dev/null)" != "$client" ]; then
-    echo "installing $client into .node.full" >&2
+# The other clients that the server is tested with; Node is Debian's where there is none.
+clients='socket.io-client@4.8.4 @ag-ui/client@1.0.0'
+if [ "$(cat .node.full/installed 2>/dev/null)" != "$clients" ]; then
+    echo "installing $clients into .node.full" >&2
     rm -rf .node.full
     if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
         apt-get install -qq -y --no-install-recommends nodejs npm >&2 || exit 75
     fi
-    if npm install --prefix .node.full --silent --no-audit --no-fund --ignore-scripts "$client" >&2; then
-        echo "$client" >.node.full/installed
+    if npm install --prefix .node.full --silent --no-audit --no-fund --ignore-scripts $clients >&2; then
+        echo "$clients" >.node.full/installed
     else
         rm -rf .node.full
         exit 75

@@ -28,6 +28,7 @@ SECTIONS: dict[str, str] = {
     "Logins": r"/api/auth/",
     "Schedules": r"/api/scheduled-tasks",
     "Webhooks": r"/api/webhooks",
+    "AG-UI": r"/api/ag-ui",
     "OpenAI Responses": r"/v1/",
     "Others": r"/",
 }

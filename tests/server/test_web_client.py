@@ -2,17 +2,16 @@
 also after its connection or the server was lost."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from helpers.server.live_server import run_server
 
 pytestmark = [
     pytest.mark.full,
@@ -37,23 +36,6 @@ const check = async (session) => {
   assert.deepEqual(JSON.parse(JSON.stringify(bare(session.fold.branch()))), turns);
 };
 """
-
-
-@contextmanager
-def serve(folder: Path, port: int = 0, delay: str = "0") -> Iterator[tuple[Any, dict[str, Any]]]:
-    """A server, and what it told when it started."""
-    command = [sys.executable, "-m", "open_token", "serve", "--data", str(folder), "--json"]
-    command += ["--port", str(port)]
-    env = os.environ | {"OPEN_TOKEN_DEMO_DELAY": delay}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env
-    ) as process:
-        assert process.stdout
-        try:
-            yield process, json.loads(process.stdout.readline())
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 @contextmanager
@@ -124,7 +106,7 @@ const lost = client.session("sess_none").follow();
 await assert.rejects(lost.done, (error) => error instanceof ServerError && error.status === 404);
 """
     with (
-        serve(tmp_path / "data") as (_, told),
+        run_server(tmp_path / "data") as (_, told),
         run_script(script, told["address"], told["key"]) as process,
     ):
         expect_success(process)
@@ -147,7 +129,7 @@ process.exit(0);
 """
     folder = tmp_path / "data"
     with (
-        serve(folder, delay="0.002") as (server, told),
+        run_server(folder, delay="0.002") as (server, told),
         run_script(script, told["address"], told["key"]) as process,
     ):
         assert process.stdout
@@ -155,5 +137,5 @@ process.exit(0);
         server.send_signal(signal.SIGKILL)
         server.wait(30)
         port = int(told["address"].rpartition(":")[2])
-        with serve(folder, port):
+        with run_server(folder, port):
             expect_success(process)

@@ -11,6 +11,7 @@ from open_token.model.log_events import LogError
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError
 from open_token.server.http import (
+    ag_ui,
     branches,
     files,
     keys,
@@ -61,6 +62,7 @@ ROUTERS = (
     schedules,
     webhooks,
     openai,
+    ag_ui,
 )
 
 _DESCRIPTION = """\
