@@ -148,10 +148,12 @@ def test_messages_become_blocks() -> None:
     texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     assert [block.content for block in actions.build_text_blocks(texts)] == ["a", "b"]
     mixed = [*texts, {"type": "image_url", "image_url": {"url": "u"}}]
-    assert [block.content for block in actions.build_text_blocks(mixed)] == [mixed]
-    assert [block.content for block in actions.build_text_blocks([5, {"type": "text"}])] == [
-        [5, {"type": "text"}]
-    ]
+    blocks = actions.build_text_blocks(mixed)
+    assert [block.content for block in blocks] == ["a", "b", "[image]"]
+    assert blocks[-1].more == {"parts": [mixed[-1]]}
+    files = [{"type": "file", "name": "a.csv"}, {"type": "file", "file": "b"}, 5, {"type": "text"}]
+    texts = [block.content for block in actions.build_text_blocks(files)]
+    assert texts == ["[file: a.csv]", "[file: b]", "[data]", "[text]"]
 
 
 def test_a_message_is_a_turn_that_is_over() -> None:

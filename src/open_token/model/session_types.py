@@ -3,7 +3,8 @@
 Field names are those of the specification; unknown keys are preserved in `more`.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -187,7 +188,7 @@ class Memory(OpenStruct):
     hit_count: int = 0
     last_hit_at: str | None = None
     disabled: bool = False
-    source_session: str | None = None
+    source_session: str = ""
 
 
 class ApiKey(OpenStruct):
@@ -333,17 +334,62 @@ def split_meta(result: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def build_meta_blocks(meta: dict[str, Any], call: ToolCallProjection) -> list[ContentBlock]:
-    """Return the blocks that a `_meta` stands for: a page action, a card."""
-    block_types: tuple[tuple[str, BlockType], ...] = (("bridge", "tool_bridge"), ("ui", "tool_ui"))
+    """Return the blocks that a `_meta` stands for: a page action, a card.
+
+    One that is not valid becomes a notification that says why.
+    """
+    checks: tuple[tuple[str, BlockType, Callable[[Any], str | None]], ...] = (
+        ("bridge", "tool_bridge", find_bridge_fault),
+        ("ui", "tool_ui", find_card_fault),
+    )
     blocks = []
-    for name, block_type in block_types:
-        if isinstance(meta.get(name), dict):
-            block = ContentBlock(
-                type=block_type,
-                content=meta[name],
-                tool_call_id=call.id,
-                tool_name=call.tool_name,
-                display_name=call.display_name,
-            )
-            blocks.append(block)
+    for name, block_type, find_fault in checks:
+        if name not in meta:
+            continue
+        fault = find_fault(meta[name])
+        content: Any = meta[name]
+        if fault is not None:
+            block_type = "system_notification"
+            content = f"{call.display_name or call.tool_name}: _meta.{name} is not valid: {fault}"
+        block = ContentBlock(
+            type=block_type,
+            content=content,
+            tool_call_id=call.id,
+            tool_name=call.tool_name,
+            display_name=call.display_name,
+        )
+        blocks.append(block)
     return blocks
+
+
+def find_bridge_fault(bridge: Any) -> str | None:
+    """Return what is wrong with a page action; None if it is valid."""
+    if not isinstance(bridge, dict):
+        return "it is not an object"
+    action = bridge.get("action")
+    if not isinstance(action, str) or not action.strip():
+        return "action must be a text"
+    return None
+
+
+def find_card_fault(card: Any) -> str | None:
+    """Return what is wrong with a card; None if it is valid."""
+    if not isinstance(card, dict):
+        return "it is not an object"
+    html = card.get("resourceHTML")
+    uri = card.get("resourceUri")
+    if (html is None) == (uri is None):
+        return "it needs either resourceHTML or resourceUri"
+    if html is not None and not isinstance(html, str):
+        return "resourceHTML must be a text"
+    if uri is not None and not (isinstance(uri, str) and uri.startswith("https://")):
+        return "resourceUri must begin with https://"
+    if card.get("target") not in get_args(Target):
+        return "target must be inline or preview"
+    height = card.get("height")
+    if height is not None and (type(height) is not int or height < 1):
+        return "height must be a whole number of pixels"
+    title = card.get("title")
+    if title is not None and not isinstance(title, str):
+        return "title must be a text"
+    return None

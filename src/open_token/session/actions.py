@@ -9,6 +9,7 @@ import msgspec
 
 from open_token.model.log_events import Json, LogError, NewEvent, QuestionAsked
 from open_token.model.session_types import ContentBlock, to_builtins
+from open_token.session.document_events import describe_part
 from open_token.session.state import SessionState
 from open_token.session.turn import Turn
 
@@ -41,20 +42,21 @@ def send_user_message(
 
 
 def build_text_blocks(message: str | list[Any]) -> list[ContentBlock]:
-    """Return a message as blocks.
+    """Return a message as blocks: one for each part, and its content is always text.
 
-    A message of texts becomes one block per text. Images and files stay together with their
-    texts in a single block.
+    An image or a file is named in the text; the part itself is in the field `parts` of the block.
     """
     if isinstance(message, str):
         return [ContentBlock(type="text", content=message)]
-    texts = []
-    for part in message:
-        if isinstance(part, dict) and part.get("type") == "text":
-            texts.append(part.get("text"))
-    if len(texts) == len(message) and all(isinstance(text, str) for text in texts):
-        return [ContentBlock(type="text", content=text) for text in texts]
-    return [ContentBlock(type="text", content=message)]
+    return [_build_part_block(part) for part in message]
+
+
+def _build_part_block(part: Any) -> ContentBlock:
+    if isinstance(part, dict) and part.get("type") == "text":
+        text = part.get("text")
+        if isinstance(text, str):
+            return ContentBlock(type="text", content=text)
+    return ContentBlock(type="text", content=describe_part(part), more={"parts": [part]})
 
 
 def stop_turn(turn_id: str, status: str, reason: str | None = None) -> list[NewEvent]:

@@ -26,6 +26,7 @@ from open_token.model.log_events import (
     ReplayChanged,
     RunEnded,
     RunStarted,
+    SessionChanged,
     SignalSent,
     TextDelta,
     ToolArgumentsDelta,
@@ -156,6 +157,11 @@ def _build_call_patch(
 
 def _convert_session(event: Any, view: SessionView) -> ClientEvent:
     return "session:updated", to_builtins(view.session)
+
+
+def _convert_session_changed(event: SessionChanged, view: SessionView) -> ClientEvent:
+    # What changed is sent as it was then: who resumes hears of every status.
+    return "session:updated", {**to_builtins(view.session), **event.changes}
 
 
 def _convert_agent(event: AgentChanged, view: SessionView) -> ClientEvent:
@@ -350,7 +356,7 @@ def _convert_imported(event: EventImported, view: SessionView) -> ClientEvent | 
 # Kinds that are missing here are not sent to clients.
 _CONVERTERS: dict[str, Callable[[Any, SessionView], ClientEvent | None]] = {
     "session.created": _convert_session,
-    "session.changed": _convert_session,
+    "session.changed": _convert_session_changed,
     "agent.changed": _convert_agent,
     "run.started": _convert_run_started,
     "run.ended": _convert_run_ended,

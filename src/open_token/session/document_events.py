@@ -82,10 +82,35 @@ def to_block(event: Json) -> ContentBlock | None:
     return ContentBlock(type="tool_result", content=content, tool_call_id=call_id)
 
 
+def describe_part(part: Any) -> str:
+    """Return the text of a part of a message, or what stands for an image or a file."""
+    if isinstance(part, str):
+        return part
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "text" and isinstance(part.get("text"), str):
+        return str(part["text"])
+    if kind == "image_url":
+        return "[image]"
+    if kind != "file":
+        return f"[{kind}]" if isinstance(kind, str) else "[data]"
+    file = part.get("file", part)
+    if isinstance(file, str):
+        return f"[file: {file}]"
+    names = []
+    if isinstance(file, dict):
+        names = [file.get(key) for key in ("path", "name", "filename")]
+    name = next((name for name in names if isinstance(name, str)), "without a name")
+    return f"[file: {name}]"
+
+
 def _to_message_block(event: Json) -> ContentBlock:
     content = get_content(event)
     if event.get("role") != "assistant_thought":
-        return ContentBlock(type="text", content=content)
+        if isinstance(content, str):
+            return ContentBlock(type="text", content=content)
+        parts = content if isinstance(content, list) else [content]
+        text = "\n".join(describe_part(part) for part in parts)
+        return ContentBlock(type="text", content=text, more={"parts": parts})
     return ContentBlock(type="thinking", content=content if isinstance(content, str) else "")
 
 

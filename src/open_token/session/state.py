@@ -362,8 +362,16 @@ def _apply_replay_changed(state: SessionState, event: ReplayChanged, at: str) ->
     replay_state = event.replay_state
     if replay_state is None:
         state.session.replay_state = None
-    else:
-        state.session.replay_state = _convert(replay_state, ReplayState)
+        return
+    replay = _convert(replay_state, ReplayState)
+    state.session.replay_state = replay
+    # A recording without runs, such as an imported document, has no other events that set these.
+    if replay.status == "finished" and state.session.status in ("created", "running"):
+        state.session.status = "completed"
+    elif replay.status == "mismatch":
+        state.session.status = "waiting_for_input"
+    elif replay.status in ("playing", "autonomous") and state.run is None:
+        state.session.status = "running"
 
 
 def _apply_error_raised(state: SessionState, event: ErrorRaised, at: str) -> None:

@@ -15,6 +15,7 @@ from helpers.server.agent_session import (
     open_agent_session,
     run,
 )
+from open_token.model.session_types import ToolCallProjection, build_meta_blocks
 from open_token.server.agent.tool_calls import elapsed_ms
 from open_token.server.agent.tools.interface import ToolError
 from open_token.server.config import Limits
@@ -154,3 +155,28 @@ def test_milliseconds() -> None:
     assert elapsed_ms("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.500Z") == 1500
     assert elapsed_ms(None, "2026-01-01T00:00:01.500Z") == 0
     assert elapsed_ms("nonsense", "2026-01-01T00:00:01.500Z") == 0
+
+
+@pytest.mark.spec("tool-result-meta")
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ({"ui": {"resourceUri": "javascript:x", "target": "inline"}}, "https://"),
+        ({"ui": {"resourceHTML": "<p>", "target": "sideways"}}, "target"),
+        ({"ui": {"resourceHTML": "<p>", "target": "inline", "height": "tall"}}, "height"),
+        ({"ui": {"resourceHTML": "<p>", "target": "inline", "title": 5}}, "title"),
+        ({"ui": {"resourceHTML": 5, "target": "inline"}}, "resourceHTML"),
+        ({"ui": {"target": "inline"}}, "either"),
+        ({"ui": {"resourceHTML": "", "resourceUri": "https://x", "target": "inline"}}, "either"),
+        ({"ui": "card"}, "object"),
+        ({"bridge": {"action": " "}}, "action"),
+        ({"bridge": []}, "object"),
+    ],
+)
+def test_what_is_no_card_becomes_a_notification(meta: Any, said: str) -> None:
+    call = ToolCallProjection(id="c", tool_name="Show", display_name="Show")
+    (block,) = build_meta_blocks(meta, call)
+    assert block.type == "system_notification"
+    assert said in block.content
+    (good,) = build_meta_blocks({"ui": {"resourceHTML": "<p>", "target": "preview"}}, call)
+    assert good.type == "tool_ui"

@@ -167,9 +167,10 @@ def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
             assert added["arguments"] == turn["tool_calls"][0]["arguments"]
             first = room.names().index("add_tool_call")
             rest = ["set_status", "set_tool_status", "set_status", "turn:end", "chat:end"]
-            assert room.names()[first + 1 :] == rest
-            assert room.heard[-3][1]["data"] == {"status": "paused"}
-            assert room.heard[-1][1]["status"] == "completed"
+            assert room.names()[first + 1 :] == [*rest, "session:updated"]
+            assert room.heard[-4][1]["data"] == {"status": "paused"}
+            assert room.heard[-2][1]["status"] == "completed"
+            assert room.heard[-1][1]["status"] == "waiting_for_input"
 
     run(talk())
 

@@ -75,6 +75,7 @@ def test_a_slot_becomes_a_session_with_the_words_and_a_run(tmp_path: Path) -> No
         assert kinds == [
             "session.created",
             "run.started",
+            "session.changed",
             "checkpoint.made",
             "turn.opened",
             "turn.ended",

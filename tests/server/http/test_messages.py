@@ -107,7 +107,10 @@ def test_a_stream_resumes_after_the_last_event(rest: RestServer, place: int) -> 
     seen = items[place]["stream_sequence"]
     resumed = rest.call("POST", path, given, headers={"Last-Event-ID": str(seen)})
     expected = [item for item in items if item["stream_sequence"] > seen]
-    assert read_items(resumed.text) == expected
+    again = read_items(resumed.text)
+    for item in [*again, *expected]:
+        item["payload"].pop("updated_at", None)  # a session is sent as it is now
+    assert again == expected
     assert len(rest.get(messages_path(session_id))) == 3
 
 

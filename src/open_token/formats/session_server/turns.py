@@ -235,6 +235,9 @@ class TurnWriter:
         if role == "system" or (role == "user" and turn.loop.user):
             visibility = "internal"
         content = block.get("content")
+        if isinstance(block.get("parts"), list):
+            # The text only names an image or a file.
+            content = block["parts"]
         message = Message("user", [])
         message.parts = parse_parts("" if content is None else content, message.unknown_kinds)
         for kind in message.unknown_kinds:
@@ -279,6 +282,9 @@ class TurnWriter:
         if not isinstance(content, dict) or "result" not in content:
             content = {"result": content}
         call_id = as_text(block.get("tool_call_id")) or as_text(content.get("tool_call_id"))
+        if turn.body.get("role") == "user" and call_id not in turn.calls:
+            # The client sent the result of a call; it is in the call, too.
+            return
         self._add_remaining_calls(turn)
         known = turn.calls.get(call_id or "", {})
         self._add_result(call_id, pick_fields(block, "tool_name") | known | content, turn)

@@ -162,7 +162,10 @@ def _convert_user_turn(turn: TurnProjection) -> list[Part]:
         if block.type != "text":
             continue
         items = block.content
-        if not isinstance(items, list):
+        parts_sent = block.more.get("parts") if isinstance(block.more, dict) else None
+        if isinstance(parts_sent, list):
+            items = parts_sent
+        elif not isinstance(items, list):
             items = [{"type": "text", "text": items}]
         for item in items:
             part = _convert_item(item) if isinstance(item, dict) else None

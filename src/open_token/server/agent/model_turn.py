@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from open_token.model.log_events import Json, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
 from open_token.server.agent import context_usage, history, prompt, tool_results
@@ -169,12 +171,24 @@ def _get_text(turn: Turn) -> str:
 
 
 @dataclass
-class _QuestionCall:
-    """A call of AskUserQuestion whose arguments are still streaming."""
+class _OpenCall:
+    """A call whose arguments are still streaming; it is written when they are whole."""
 
-    provider_id: str
     call: Json
     pieces: list[str] = field(default_factory=list)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it asks the user."""
+        return bool(self.call["tool_name"] == ask_user_question.NAME)
+
+    def is_whole(self) -> bool:
+        """Return whether the arguments are complete."""
+        try:
+            msgspec.json.decode("".join(self.pieces))
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
 
 
 class _AnswerStream:
@@ -188,8 +202,8 @@ class _AnswerStream:
         self.writer = StreamWriter(context.write)
         self.call_ids: dict[str, str] = {}
         """Our ids of calls by those of the provider; they differ if an id is used already."""
-        self.question: _QuestionCall | None = None
-        """A question, which is written when it is complete."""
+        self.open_calls: dict[str, _OpenCall] = {}
+        """The calls that are not written yet, by the ids of the provider."""
         self.has_open_thinking = False
         self.is_signed = False
         self.usage: dict[str, int] = {}
@@ -208,18 +222,14 @@ class _AnswerStream:
             await self.writer.flush()
         finally:
             await self.writer.close()
-            self.context.leftover = self.writer.take() + self._build_question("pending")
+            self.context.leftover = self.writer.take() + self._build_calls()
         self.context.leftover = []
         await self.context.write(self._build_end)
 
     async def _add_piece(self, piece: Piece) -> None:
-        if self.question is not None and not isinstance(piece, UsagePiece):
-            if isinstance(piece, CallArgumentsPiece) and piece.id == self.question.provider_id:
-                self.question.pieces.append(piece.arguments)
-                self.length += len(piece.arguments)
-                return
-            events = self._build_question("pending")
-            self.question = None
+        if isinstance(piece, TextPiece | ThinkingPiece) and self.open_calls:
+            events = self._build_calls()
+            self.open_calls = {}
             await self.writer.flush(*events)
         if isinstance(piece, TextPiece):
             await self._add_text("text.delta", piece.text)
@@ -267,12 +277,26 @@ class _AnswerStream:
         }
         if piece.signature:
             call["signature"] = piece.signature
-        if piece.name == ask_user_question.NAME and piece.name in self.context.tools:
-            self.question = _QuestionCall(piece.id, call)
-            return
-        await self.writer.flush(("tool.called", {"turn_id": self.turn_id, "call": call}))
+        await self._write_whole_calls()
+        self.open_calls[piece.id] = _OpenCall(call)
+
+    async def _write_whole_calls(self) -> None:
+        """Write the calls before another one, as far as their arguments are whole."""
+        whole: list[str] = []
+        for provider_id, open_call in self.open_calls.items():
+            if not open_call.is_whole():
+                break
+            whole.append(provider_id)
+        events = [self._build_call(self.open_calls.pop(provider_id)) for provider_id in whole]
+        if events:
+            await self.writer.flush(*events)
 
     async def _add_arguments(self, piece: CallArgumentsPiece) -> None:
+        open_call = self.open_calls.get(piece.id)
+        if open_call is not None:
+            open_call.pieces.append(piece.arguments)
+            self.length += len(piece.arguments)
+            return
         data = {
             "turn_id": self.turn_id,
             "tool_call_id": self.call_ids[piece.id],
@@ -281,15 +305,17 @@ class _AnswerStream:
         self.length += len(piece.arguments)
         await self.writer.add_delta("tool.arguments", data, len(piece.arguments))
 
-    def _build_question(self, status: str) -> list[NewEvent]:
-        """Return the call that asks the user; that of a subagent names its loop."""
-        if self.question is None:
-            return []
-        arguments = "".join(self.question.pieces)
-        if self.loop.depth:
+    def _build_calls(self, status: str = "pending") -> list[NewEvent]:
+        """Return the calls that are not written yet."""
+        return [self._build_call(open_call, status) for open_call in self.open_calls.values()]
+
+    def _build_call(self, open_call: _OpenCall, status: str = "pending") -> NewEvent:
+        """Return a call with whole arguments; a question of a subagent names its loop."""
+        arguments = "".join(open_call.pieces)
+        if self.loop.depth and open_call.is_question:
             arguments = ask_user_question.add_source_loop(arguments, self.loop.loop_id)
-        call = {**self.question.call, "arguments": arguments, "status": status}
-        return [("tool.called", {"turn_id": self.turn_id, "call": call})]
+        call = {**open_call.call, "arguments": arguments, "status": status}
+        return "tool.called", {"turn_id": self.turn_id, "call": call}
 
     def _build_start(self, state: SessionState) -> list[NewEvent]:
         model = self.context.model
@@ -351,15 +377,28 @@ class _AnswerStream:
         """Return the usage, with which the model call is complete, and the end of the turn."""
         calls = state.turns[self.turn_id].calls
         status = "pending"
-        if self.question is not None and not calls:
-            if ask_user_question.is_valid_question("".join(self.question.pieces)):
-                status = "awaiting_answer"
-        events = self._build_question(status)
+        if not calls and self._asks_first():
+            status = "awaiting_answer"
+        events = [
+            self._build_call(open_call, status if number == 0 else "pending")
+            for number, open_call in enumerate(self.open_calls.values())
+        ]
         has_calls = bool(calls or events)
         events.append(("usage.counted", {"turn_id": self.turn_id, "usage": self._get_usage()}))
         if not has_calls:
             events += finish_turn(self.context, state, self.turn_id)
         return events
+
+    def _asks_first(self) -> bool:
+        """Return whether the first call asks the user: clients show the question at once."""
+        first = next(iter(self.open_calls.values()), None)
+        if (
+            first is None
+            or not first.is_question
+            or ask_user_question.NAME not in self.context.tools
+        ):
+            return False
+        return ask_user_question.is_valid_question("".join(first.pieces))
 
     def _get_usage(self) -> dict[str, int]:
         """Return the usage that the provider reported, or an estimate."""

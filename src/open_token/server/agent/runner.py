@@ -147,7 +147,11 @@ class AgentRun:
             output = outcome.text
             if context.request.output_schema is not None and outcome.finish_reason is None:
                 output = await self._parse_output(context, outcome.text)
-        await self._end(lambda state: self._build_end(state, outcome, output), "completed")
+        await self._end(
+            lambda state: self._build_end(state, outcome, output),
+            "completed",
+            is_waiting=bool(outcome.questions),
+        )
 
     async def _prepare(self) -> RunContext:
         services = self._services
@@ -230,13 +234,15 @@ class AgentRun:
         build_events: Callable[[SessionState], Iterable[NewEvent]],
         status: Any,
         error: str | None = None,
+        is_waiting: bool = False,
     ) -> None:
         def build_if_current(state: SessionState) -> Iterable[NewEvent]:
             if state.run is None or state.run.run_id != self._run.id:
                 raise FencedError
             return build_events(state)
 
-        end = RunEnd(status=status, at=self._services.clock.now(), error=error)
+        now = self._services.clock.now()
+        end = RunEnd(status=status, at=now, error=error, is_waiting=is_waiting)
         await exchanges.end_run(
             self._services,
             self._run.owner,

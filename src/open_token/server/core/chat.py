@@ -20,6 +20,7 @@ from open_token.server.core.exchanges import (
     NewExchange,
     build_interruption,
     build_order,
+    build_status_change,
     end_run,
     queued_env_key,
 )
@@ -112,10 +113,11 @@ class Chat:
         run = NewRun(id=run_id, body=msgspec.json.encode(order), at=self._services.clock.now())
         info = {"model": order.model, "kind": "compact"}
 
-        def start_run(state: SessionState) -> list[NewEvent]:
+        def start_run(state: SessionState) -> Iterator[NewEvent]:
             if state.run is not None:
                 raise conflict("a run is in progress; stop it or wait", "session_busy")
-            return [("run.started", {"run_id": run_id, "info": info})]
+            yield "run.started", {"run_id": run_id, "info": info}
+            yield build_status_change(state)
 
         await self._write(owner, session_id, start_run, run=run)
         self._services.runner.wake()

@@ -64,6 +64,7 @@ class NewExchange:
         if not answers:
             yield from _withdraw_questions(state)
         yield "run.started", {"run_id": self.run_id, "info": self._run_info()}
+        yield build_status_change(state)
         yield from self._user_turn(state, answers)
         for call_id, answer in answers.items():
             yield from _answer_question(state, call_id, answer)
@@ -161,6 +162,11 @@ def _build_answer_block(state: SessionState, call_id: str, answer: Json) -> Cont
         tool_name=call.tool_name,
         display_name=call.display_name,
     )
+
+
+def build_status_change(state: SessionState) -> NewEvent:
+    """Return the event that tells clients the status of the session as a whole session."""
+    return "session.changed", {"changes": {"status": state.session.status}}
 
 
 def find_open_questions(state: SessionState) -> list[str]:
@@ -323,6 +329,7 @@ async def end_run(
 def _with_next_exchange(make: StepBuilder, exchange: NewExchange | None) -> StepBuilder:
     def build(state: SessionState) -> Iterable[NewEvent]:
         yield from make(state)
+        yield build_status_change(state)
         next_message_id = exchange.message_id if exchange else None
         if next(iter(state.queue), None) != next_message_id:
             raise _QueueChanged

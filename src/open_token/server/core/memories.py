@@ -38,12 +38,12 @@ async def remember(
         raise _length_error()
     values = {
         "write_reason": reason,
-        "source_session": session_id,
         **(fields or {}),
         "content": content,
         "type": type,
         "created_at": services.clock.now(),
     }
+    values["source_session"] = session_id or values.get("source_session") or ""
     return await services.store.add_memory(owner, NewMemory(**values), supersedes)
 
 

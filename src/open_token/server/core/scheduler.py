@@ -158,7 +158,9 @@ class Scheduler:
             message = send_user_message(
                 turn_id, build_text_blocks(task.prompt), checkpoint_id=checkpoint_id
             )
-            return [("run.started", {"run_id": run_id, "info": info}), *message]
+            status = {"changes": {"status": "running"}}
+            started: NewEvent = ("run.started", {"run_id": run_id, "info": info})
+            return [started, ("session.changed", status), *message]
 
         session = {"intent": task.title, "model": task.model, "scheduled_task_id": task.id}
         run = NewRun(id=run_id, body=msgspec.json.encode(order), at=clock.now())

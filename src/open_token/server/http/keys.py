@@ -15,7 +15,7 @@ from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["keys"])
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Name = Annotated[str, Meta(min_length=1, max_length=50)]
 _KEY = {
     "id": "key_8Rt2Wq9ZxC4b",
     "name": "laptop",

@@ -36,7 +36,7 @@ _MEMORY = {
     "hit_count": 0,
     "last_hit_at": None,
     "disabled": False,
-    "source_session": None,
+    "source_session": "",
 }
 
 
@@ -52,6 +52,8 @@ class MemoryFields(Struct, kw_only=True):
     topic: Word | None = None
     mem0_id: Word | None = None
     write_reason: Word | None = None
+    source_session: Word | None = None
+    """The session that it was learnt in; empty for a memory that a person wrote."""
     disabled: bool = False
     supersedes: Annotated[list[Number], Meta(max_length=100)] = []
 
@@ -187,6 +189,7 @@ async def replace(
 ) -> Response:
     """Replace the content, the type and the other fields of a memory."""
     fields = _collect_fields(given)
+    del fields["source_session"]  # where it was learnt does not change
     memory = await memories.update_memory(services, caller.user.id, memory_id, fields)
     return json_response(memory)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 Scope = Literal["full", "read"]
 Role = Literal["owner", "user"]
@@ -129,6 +130,8 @@ class RunEnd(Struct, frozen=True, kw_only=True):
     status: RunStatus
     at: str
     error: str | None = None
+    is_waiting: bool = False
+    """Whether the run stopped at a question; a scheduled run is not completed by that."""
 
 
 class SessionWrite(Struct, frozen=True, kw_only=True):
@@ -235,6 +238,11 @@ class MemoryRow(NewMemory, frozen=True, kw_only=True):
     updated_at: str | None = None
     hit_count: int = 0
     last_hit_at: str | None = None
+
+    def __post_init__(self) -> None:
+        # A memory that a person wrote has no session; clients expect a text.
+        if self.source_session is None:
+            force_setattr(self, "source_session", "")
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):

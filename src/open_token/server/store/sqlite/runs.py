@@ -75,6 +75,8 @@ def _end_slot(db: sqlite3.Connection, run_id: str, how: RunEnd) -> None:
 
 def get_slot_end(how: RunEnd) -> tuple[str, str | None]:
     """Return the status and the error of a slot whose run has ended."""
+    if how.is_waiting:
+        return "failed", "waiting for input: the run asked a question"
     if how.status == "completed":
         return "completed", None
     return "failed", how.error or how.status
