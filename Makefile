@@ -5,7 +5,7 @@ ROUNDS ?= 1000
 
 FORMAT ?= claude_code
 
-.PHONY: help test test-full check accept bench compare fuzz crash disconnects nodes soak agents dist hashes clean ready
+.PHONY: help test test-full check accept bench compare fuzz crash crash-index disconnects nodes soak agents dist hashes clean ready
 
 help:
 	@echo 'make test       lint, types and tests'
@@ -16,6 +16,7 @@ help:
 	@echo 'make compare    sessions in PATHS=... folded independently of the reader, beside its export; FORMAT=claude_code'
 	@echo 'make fuzz       random input for every fuzz target, SECONDS=600 each'
 	@echo 'make crash      a writing server killed ROUNDS=1000 times; nothing acknowledged may be lost; STORE=postgres for that one'
+	@echo 'make crash-index  an update of the search index killed ROUNDS=200 times; no wrong result, no lost update'
 	@echo 'make disconnects  connections lost ROUNDS=1000 times at random; every event once at every client'
 	@echo 'make nodes      nodes killed, paused and cut off ROUNDS=48 times while agents speak; SEED=, LEASE=3 seconds'
 	@echo 'make soak       10,000 sessions, 500 sockets, 50 agents for SECONDS=1200: memory and delivery; STORE=postgres'
@@ -57,6 +58,9 @@ fuzz:
 
 crash: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/crash_store.py $(ROUNDS) $(or $(SEED),-) $(STORE)
+
+crash-index: ready
+	PYTHONPATH=src:tests $(PYTHON) tests/longrun/crash_index.py $(if $(filter file,$(origin ROUNDS)),200,$(ROUNDS)) $(or $(SEED),-)
 
 disconnects: ready
 	PYTHONPATH=src:tests $(PYTHON) tests/longrun/disconnects.py $(ROUNDS) $(SEED)

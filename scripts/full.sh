@@ -60,8 +60,14 @@ if ! command -v bwrap >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [
     apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >&2 || :
 fi
 
-# The other clients that the server is tested with; Node is Debian's where there is none.
-clients='socket.io-client@4.8.4 @ag-ui/client@1.0.0'
+# The browser in which the web application is tested; where it cannot be had, those tests are skipped with a word.
+if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo 'installing chromium' >&2
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >&2 || :
+fi
+
+# The other clients that the server is tested with, and what checks pages for accessibility; Node is Debian's where there is none.
+clients='socket.io-client@4.8.4 @ag-ui/client@1.0.0 axe-core@4.14.0'
 if [ "$(cat .node.full/installed 2>/dev/null)" != "$clients" ]; then
     echo "installing $clients into .node.full" >&2
     rm -rf .node.full

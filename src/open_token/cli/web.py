@@ -4,6 +4,8 @@ import argparse
 import webbrowser
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from open_token.cli.hook import find_own_command
 from open_token.cli.shared.console import Console, escape_controls
 from open_token.cli.shared.help import Help
@@ -56,7 +58,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     def on_start(link: str) -> None:
         if args.json:
-            console.print_json({"schema": "open-token/web/1", "link": link})
+            # One line, for the program that started this one and reads on.
+            message = {"schema": "open-token/web/1", "link": link}
+            console.print(msgspec.json.encode(message).decode())
         else:
             console.print(link)
         console.stdout.flush()

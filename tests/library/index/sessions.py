@@ -13,14 +13,21 @@ class SessionFile:
     """A session file that a test writes message by message."""
 
     def __init__(
-        self, home: Path, session_id: str, *, cwd: str = "/home/sam/tide", branch: str = "main"
+        self,
+        home: Path,
+        session_id: str,
+        *,
+        cwd: str = "/home/sam/tide",
+        branch: str = "main",
+        minute: int = 0,
     ) -> None:
         self.id = session_id
         self.path = home / ".claude" / "projects" / "-home-sam-tide" / f"{session_id}.jsonl"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._cwd = cwd
         self._branch = branch
-        self._count = 0
+        self._has_parent = False
+        self._count = minute  # one record a minute
 
     def ask(self, text: str) -> None:
         """Write a prompt of the user."""
@@ -65,10 +72,11 @@ class SessionFile:
 
     def _write(self, kind: str, message: dict[str, Any]) -> None:
         self._count += 1
+        has_parent, self._has_parent = self._has_parent, True
         record = {
             "type": kind,
             "uuid": f"{self.id}-{self._count}",
-            "parentUuid": f"{self.id}-{self._count - 1}" if self._count > 1 else None,
+            "parentUuid": f"{self.id}-{self._count - 1}" if has_parent else None,
             "sessionId": self.id,
             "cwd": self._cwd,
             "gitBranch": self._branch,

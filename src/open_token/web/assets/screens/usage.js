@@ -4,7 +4,7 @@ import { describeEmpty, describeProblem, element, formatTokens, request, shorten
 
 const GROUPS = [
   ["day", "Day"], ["week", "Week"], ["month", "Month"], ["project", "Project"], ["model", "Model"],
-  ["agent", "Agent"], ["tool", "Tool"], ["block", "Five hours"],
+  ["branch", "Branch"], ["agent", "Agent"], ["tool", "Tool"], ["block", "Five hours"],
 ];
 const SPANS = [["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"], ["", "All"]];
 const TIMES = new Set(["day", "week", "month", "block"]);
@@ -113,7 +113,7 @@ class UsageView {
       element(
         "table", { class: isTime ? "usage times" : "usage" },
         element("thead", {}, element("tr", {},
-          element("th", { scope: "col" }, GROUPS.find(([value]) => value === answer.by)[1]),
+          element("th", { scope: "col" }, (GROUPS.find(([value]) => value === answer.by) || ["", answer.by])[1]),
           element("th", { scope: "col", class: "bar-cell" }, element("span", { class: "sr-only" }, "share")),
           columns.map((name) => element("th", { scope: "col", class: "number" }, name)))),
         element("tbody", {}, rows.slice(0, MAX_ROWS).map((row) => this.renderRow(row, answer, measure(row) / most, byTool))),
