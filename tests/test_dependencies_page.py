@@ -18,6 +18,7 @@ PERMISSIVE = {
 LIBRARIES = {"python-stdnum": "LGPL-2.1-or-later"}
 # What older metadata says, in the words of its classifiers and free text.
 SPELLINGS = {
+    "3-clause bsd license": "BSD-3-Clause",
     "apache 2.0": "Apache-2.0",
     "apache license 2.0": "Apache-2.0",
     "apache license, version 2.0": "Apache-2.0",

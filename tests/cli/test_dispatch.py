@@ -118,6 +118,7 @@ class TestHelp:
     def test_every_verb_has_a_module(self) -> None:
         folder = Path(dispatch.__file__).parent
         modules = {path.stem for path in folder.glob("*.py")}
+        modules |= {path.parent.name for path in folder.glob("*/__init__.py")}
         assert set(VERBS) <= modules
 
     @pytest.mark.parametrize("word", ["--version", "-V"])

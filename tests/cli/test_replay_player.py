@@ -7,7 +7,8 @@ import pytest
 
 from conftest import ROOT
 from helpers.terminal import Terminal
-from open_token.cli import main, replay_player
+from open_token.cli import main
+from open_token.cli.replay import player as replay_player
 
 TALK = str(ROOT / "examples" / "claude_code.jsonl")
 

@@ -129,7 +129,7 @@ def test_a_command_that_never_ends(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("open_token.cli.replay_server._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("open_token.cli.replay.server._GRACE_SECONDS", 0.1)
     stubborn = "trap '' TERM; while :; do sleep 1; done"
     assert main(["replay", "check", str(TALK), "--within", "0.5", "--", "sh", "-c", stubborn]) == 1
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
-from open_token.cli import main, replay_source
+from open_token.cli import main
+from open_token.cli.replay import source as replay_source
 
 TALK = str(ROOT / "examples" / "claude_code.jsonl")
 

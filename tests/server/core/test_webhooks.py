@@ -99,6 +99,7 @@ async def say(server: RestServer, text: str) -> Any:
     return await call(server, "POST", f"/api/sessions/{session_id}/messages", {"message": text})
 
 
+@pytest.mark.spec("webhook-routes")
 def test_each_kind_of_end_is_told_and_signed(tmp_path: Path) -> None:
     async def play(server: RestServer, receiver: Receiver, url: str) -> None:
         hook = await call(server, "POST", "/api/webhooks", {"url": url})
@@ -135,6 +136,7 @@ def test_only_what_is_wanted_is_told(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
+@pytest.mark.spec("webhook-routes")
 def test_a_refused_delivery_is_sent_again_with_the_same_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+@pytest.mark.spec("ag-ui-route")
 def test_a_run_is_told_in_order(rest: RestServer) -> None:
     assert kinds(run_agent(rest, "think")) == [
         "RUN_STARTED",

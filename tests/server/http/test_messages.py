@@ -38,6 +38,7 @@ def read_items(text: str) -> list[dict[str, Any]]:
     return items
 
 
+@pytest.mark.spec("message-route")
 def test_the_answer_is_the_end_of_the_run(rest: RestServer) -> None:
     session_id = rest.session()
     outcome = rest.post(messages_path(session_id), {"message": "list files"})
@@ -51,6 +52,7 @@ def test_the_answer_is_the_end_of_the_run(rest: RestServer) -> None:
     assert outcome["usage"]["output_tokens"] > 0
 
 
+@pytest.mark.spec("message-route")
 def test_a_message_sent_twice_is_one_message(rest: RestServer) -> None:
     session_id = rest.session()
     given = {"message": "hello", "client_message_id": "order-1"}
@@ -98,6 +100,7 @@ def test_the_stream_has_the_events_of_the_run_and_ends_with_it(rest: RestServer)
     assert [item["type"] for item in items].count("chat:end") == 1
 
 
+@pytest.mark.spec("message-route")
 @pytest.mark.parametrize("place", [0, 3, -2, -1])
 def test_a_stream_resumes_after_the_last_event(rest: RestServer, place: int) -> None:
     session_id = rest.session()
@@ -186,6 +189,7 @@ def test_a_server_that_stops_ends_the_wait(rest: RestServer) -> None:
     assert (answer.status_code, answer.json()["code"]) == (503, "stopping")
 
 
+@pytest.mark.spec("stop-route")
 def test_a_run_is_stopped(rest: RestServer) -> None:
     session_id = rest.session()
     assert rest.post(f"/api/sessions/{session_id}/stop") == {"status": "ok", "stopped": False}
@@ -195,6 +199,7 @@ def test_a_run_is_stopped(rest: RestServer) -> None:
     assert rest.post(messages_path(session_id), again)["status"] == "interrupted"
 
 
+@pytest.mark.spec("client-module")
 def test_the_module_for_web_pages_is_served(rest: RestServer) -> None:
     answer = rest.call("GET", "/client.js", key=None)
     assert answer.status_code == 200

@@ -60,6 +60,7 @@ def check_shape(value: Any, kind: Any) -> None:
     kind.validate_python(json.loads(value.model_dump_json()), strict=False)
 
 
+@pytest.mark.spec("responses-route")
 def test_an_answer(client: OpenAIClient) -> None:
     response = client.create(input="think")
     assert response.status == "completed"
@@ -107,6 +108,7 @@ def test_a_stream_builds_the_same_response(client: OpenAIClient, text: str) -> N
     assert stored.status == last.response.status == ("failed" if text == "fail" else "completed")
 
 
+@pytest.mark.spec("responses-route")
 def test_a_stream_is_resumed(client: OpenAIClient) -> None:
     events = client.stream(input="think list files")
     response_id = events[0].response.id
@@ -154,6 +156,7 @@ def test_functions_of_the_client_are_called(client: OpenAIClient) -> None:
     assert (stored.instructions, stored.tools[0].name) == ("Be brief.", "Glob")  # type: ignore[union-attr]
 
 
+@pytest.mark.spec("responses-route")
 def test_in_the_background_and_cancelled(client: OpenAIClient) -> None:
     response = client.create(input="long", background=True)
     assert response.status == "queued"
@@ -167,6 +170,7 @@ def test_in_the_background_and_cancelled(client: OpenAIClient) -> None:
     assert stored.status == "cancelled"
 
 
+@pytest.mark.spec("responses-route")
 def test_models_are_listed(client: OpenAIClient) -> None:
     async def names() -> list[str]:
         return [model.id async for model in client.api.models.list()]

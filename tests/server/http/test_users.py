@@ -20,6 +20,7 @@ def mint(rest: RestServer, **wanted: Any) -> Any:
     return rest.post("/api/tokens", wanted)
 
 
+@pytest.mark.spec("user-routes")
 def test_the_owner_adds_people_and_their_keys(rest: RestServer) -> None:
     person = rest.post("/api/users", {"username": "anna"})
     assert rest.refused("POST", "/api/users", {"username": "anna"}) == 409
@@ -37,6 +38,7 @@ def test_the_owner_adds_people_and_their_keys(rest: RestServer) -> None:
     assert rest.refused("DELETE", f"/api/users/{person['id']}") == 404
 
 
+@pytest.mark.spec("user-routes")
 def test_only_the_owner_does_so(rest: RestServer) -> None:
     key = rest.person()
     assert rest.refused("POST", "/api/users", {"username": "eve"}, key=key) == 403
@@ -51,6 +53,7 @@ def test_only_the_owner_does_so(rest: RestServer) -> None:
     assert rest.refused("POST", "/api/users", {"username": "eve"}, key=reader) == 403
 
 
+@pytest.mark.spec("token-route")
 def test_a_token_of_a_session_opens_that_session_only(rest: RestServer) -> None:
     session_id, other = rest.session(), rest.session()
     token = mint(rest, session_id=session_id)["token"]
@@ -80,6 +83,7 @@ def test_a_token_of_a_session_opens_that_session_only(rest: RestServer) -> None:
     assert rest.refused("POST", f"{path}/messages", {"message": "x"}, key=reading) == 403
 
 
+@pytest.mark.spec("token-route")
 def test_a_token_of_an_external_user_is_that_users(rest: RestServer) -> None:
     first = mint(rest, external_user="customer-17")
     second = mint(rest, external_user="customer-17", ttl_seconds=60)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from open_token.cli.replay_source import LoadedSession, load_session
+from open_token.cli.replay.source import LoadedSession, load_session
 from open_token.cli.shared.console import Console, discard_stdout, escape_controls, pluralize
 from open_token.cli.shared.signals import stop_event_on_signals
 from open_token.errors import InputError, UsageError

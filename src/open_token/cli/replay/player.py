@@ -7,7 +7,7 @@ import sys
 
 import msgspec
 
-from open_token.cli.replay_source import load_session
+from open_token.cli.replay.source import load_session
 from open_token.cli.shared.console import (
     Console,
     escape_controls,

@@ -120,11 +120,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
             help="run one with `open-token replay check SOURCE -- COMMAND`",
         )
     if name == "view":
-        from open_token.cli.replay_player import view
+        from open_token.cli.replay.player import view
 
         return view(args, words, console)
-    from open_token.cli import replay_server
+    from open_token.cli.replay import server
 
     if name == "serve":
-        return replay_server.serve(args, words, console)
-    return replay_server.check(args, words, console)
+        return server.serve(args, words, console)
+    return server.check(args, words, console)
