@@ -12,8 +12,9 @@ from open_token.redaction.ruleset import Rule, load_rules
 from open_token.redaction.text_encoding import decode_padded
 from open_token.redaction.text_stream import redact_text
 from open_token.redaction.user_detector import UserRuleDetector, select_user_rules
-from open_token.redaction.validators import Validator
+from open_token.redaction.validators import Candidate, Validator
 from open_token.redaction.validators.key_names import is_harmless_name
+from open_token.redaction.validators.near_words import has_word_near
 from open_token.redaction.validators.values import is_placeholder, is_reference, is_words
 
 _CONTEXT_SIZE = 64
@@ -25,9 +26,8 @@ _REASONS = {
     "wif": "its checksum does not match",
     "stellar": "its checksum does not match",
     "seed": "it is not a wallet's seed phrase",
-    "near_secret": "no word for secrets is near, a name or form says that it is something else, "
-    "or it does not look random",
-    "near_password": "no word for passwords is near, or it does not look like a password",
+    "near_secret": "a name or its form says that it is something else, or it does not look random",
+    "near_password": "it does not look like a password",
     "base64": "what it encodes would not be masked",
     "email": "not a person's address: of a service, an example, or something else",
     "card": "its checksum or its first digits are not those of a card",
@@ -37,6 +37,8 @@ _REASONS = {
     "mac": "not somebody's device",
     "user_name": "a user name that many machines have",
 }
+# The patterns of these match every longer word: what matters is the word for secrets beside it.
+_NEAR_VALIDATORS = {"near_secret": "secret", "near_password": "password"}
 _PHONE_REASON = "not a number of a region, or the words around it are about something else"
 _IDENTITY_REASON = "its checksum does not match, or nothing near it says what it is"
 
@@ -139,6 +141,8 @@ def _list_near_misses(
     covered = list(spans)
     searched: dict[tuple[str, bytes], int] = {}
     for miss in sorted(misses, key=lambda miss: miss.allowed is None):
+        if miss.allowed is None and not _is_worth_a_row(miss):
+            continue
         excerpt = miss.before + miss.value + miss.after
         position = string.find(excerpt, searched.get((miss.rule.id, excerpt), 0))
         searched[miss.rule.id, excerpt] = position + 1
@@ -161,6 +165,14 @@ def _list_near_misses(
         if len(by_line) == _MAX_NEAR_MISSES:
             break
     return sorted(by_line.values(), key=lambda near: (near.line, not near.is_allowed))
+
+
+def _is_worth_a_row(miss: _Miss) -> bool:
+    kind = _NEAR_VALIDATORS.get(miss.rule.validator)
+    if kind is None:
+        return True
+    value, before, after = map(decode_padded, (miss.value, miss.before, miss.after))
+    return has_word_near(Candidate(value, before, after), kind)
 
 
 def _describe_allowance(entry: AllowEntry) -> str:

@@ -51,6 +51,7 @@ _OTHER_WORDS = lazy_compile(
     r"tokens|tokenizer|public key|primary key|version|\bbuild|session[ _-]?id|request",
     re.IGNORECASE,
 )
+_WORD = lazy_compile(r"[^\W\d_]{2,}")
 _SEPARATORS = "|\t,;"
 _ALONE_BEFORE = re.compile(r"(?:^|\n)[ \t>*`\"'#|-]*$")
 _ALONE_AFTER = re.compile(r"[ \t*`\"'|.]*(?:\n|$)")
@@ -74,12 +75,22 @@ def is_near_secret(candidate: Candidate) -> bool:
         return False
     if _FINGERPRINT.fullmatch(value):
         return False
+    if is_uuid(value) and not _leads_to_value(gap):
+        return False
     if is_digest(value) or is_uuid(value):
         return len(gap) <= _REACH_OF_DIGEST and not _OTHER_WORDS.search(before[-_REACH_BEFORE:])
     randomness = measure_randomness(value)
     if _OTHER_WORDS.search(before[-_REACH_BEFORE:] + after[:_REACH_AFTER]):
         return randomness >= _MIN_RANDOMNESS_OF_LONG and len(value) >= 2 * _MIN_LENGTH
     return randomness >= _MIN_RANDOMNESS
+
+
+def _leads_to_value(gap: str) -> bool:
+    """Return whether the words between a word for secrets and a value name nothing else.
+
+    Most UUIDs are ids, and the noun before one says of what: "token of session <uuid>".
+    """
+    return all(word.lower() in _SAYS_NOTHING for word in _WORD.findall(gap))
 
 
 def is_near_password(candidate: Candidate) -> bool:
@@ -94,6 +105,11 @@ def is_near_password(candidate: Candidate) -> bool:
     if count_character_classes(value) >= 3:
         return randomness >= (0.0 if is_name(value) else _MIN_RANDOMNESS_OF_PASSWORD)
     return is_key(value) and randomness >= _MIN_RANDOMNESS
+
+
+def has_word_near(candidate: Candidate, kind: str) -> bool:
+    """Return whether a word for secrets, or for passwords, is within reach of a value."""
+    return _find_gap(candidate, kind) is not None
 
 
 def _find_gap(candidate: Candidate, kind: str) -> str | None:
