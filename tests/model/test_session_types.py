@@ -237,7 +237,8 @@ def test_content_is_any_json(content: Any) -> None:
 
 def test_meta_is_taken_out_and_shown() -> None:
     call = ToolCallProjection(id="c", tool_name="Map", display_name="Map")
-    meta = {"bridge": {"action": "a", "payload": 1}, "ui": {"resourceHTML": "<p>"}, "other": 1}
+    card = {"resourceHTML": "<p>", "target": "inline"}
+    meta = {"bridge": {"action": "a", "payload": 1}, "ui": card, "other": 1}
     result, found = session_types.split_meta({"ok": True, "_meta": meta})
     assert (result, found) == ({"ok": True}, meta)
     blocks = session_types.build_meta_blocks(found, call)

@@ -45,7 +45,9 @@ def test_who_wants_something_written_is_reported_why_not(tmp_path: Path, code: s
         assert isinstance(store, SqliteStore)
         caller = await store.check_key(ask.keys["owner"], ask.services.clock.now())
         assert caller is not None
-        big = {"intent": "x" * 250_000}  # more than fits into what the database has to spare
+        big = {
+            "metadata": {"note": "x" * 250_000}
+        }  # more than fits into what the database has to spare
         await store.database.writer.submit(lambda db: db.execute(f"PRAGMA {begins}").fetchall())
         answer = await ask("POST", "/api/sessions", json=big)
         assert (answer.status_code, answer.json()) == (503, {"detail": words, "code": code})

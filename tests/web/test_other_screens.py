@@ -102,6 +102,8 @@ def test_redaction_can_be_tried(client: WebClient, level: str, is_masked: bool) 
     text = "write to nora.lind@fjordmail.no"
     answer = client.post("/web/settings/try", {"text": text, "level": level}).json
     assert ("[REDACTED:email" in answer["masked"]) == is_masked
+    assert "".join(text for text, _ in answer["parts"]) == answer["masked"]
+    assert any(is_marker for _, is_marker in answer["parts"]) == is_masked
     assert bool(answer["findings"]) == is_masked
 
 

@@ -39,6 +39,18 @@ def split_at_markers(text: str) -> list[str]:
     return _UNGROUPED.split(text)
 
 
+def split_around_markers(text: str) -> list[tuple[str, bool]]:
+    """Return all parts of a text in order, each with whether it is a marker."""
+    parts: list[tuple[str, bool]] = []
+    end = 0
+    for match in MARKER.finditer(text):
+        parts.append((text[end : match.start()], False))
+        parts.append((match[0], True))
+        end = match.end()
+    parts.append((text[end:], False))
+    return [part for part in parts if part[0]]
+
+
 def count_markers(data: bytes) -> int:
     """Return how many markers UTF-8 text has."""
     if _START_BYTES not in data:

@@ -19,6 +19,7 @@ from open_token.library.places import path_to_text
 from open_token.library.skills import InstallEnvironment
 from open_token.options import ExportOptions
 from open_token.redaction.explanation import explain
+from open_token.redaction.markers import split_around_markers
 from open_token.redaction.rule_catalogue import list_rules
 from open_token.redaction.text_stream import mask_texts
 from open_token.settings import load_signing_settings
@@ -96,8 +97,10 @@ def _try_redaction(workspace: Workspace, wanted: TryOut) -> dict[str, Any]:
     context = build_context(ExportOptions(), workspace.settings, workspace.env)
     context = replace(context, options=context.options.changed(redact=wanted.level))
     explanation = explain(wanted.text.encode("utf-8", "replace"), context, wanted.level)
+    masked = mask_texts([wanted.text], context)[0]
     return {
-        "masked": mask_texts([wanted.text], context)[0],
+        "masked": masked,
+        "parts": split_around_markers(masked),
         "findings": [
             {"type": finding.type, "rule": finding.rule, "where": place.where}
             for finding in explanation.findings

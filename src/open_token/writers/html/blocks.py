@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.redaction.markers import MARKER_PATTERN
 from open_token.writers.escape import escape_html
 from open_token.writers.line_diff import FileChange, Line, Run, diff_items, trim_context
 
@@ -18,7 +19,7 @@ _MAX_HIGHLIGHTED = 2_000
 """Characters of a line in which the changed part is highlighted."""
 # Types that a browser shows without running anything.
 _SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_WORD = re.compile(r"\[REDACTED:[^\[\]\s]{1,80}\]|\w+|\s+|[^\w\s]")
+_WORD = re.compile(rf"{MARKER_PATTERN}|\w+|\s+|[^\w\s]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#]{1,20}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 

@@ -128,7 +128,7 @@ function renderRedaction(state, signal) {
 }
 
 function renderTryOut(answer) {
-  const parts = [element("pre", { dir: "auto" }, ...markMarkers(answer.masked))];
+  const parts = [element("pre", { dir: "auto" }, ...markMarkers(answer.parts))];
   const lines = answer.findings.map((finding) => `${finding.where}: ${finding.type} (rule ${finding.rule})`);
   for (const near of answer.near) lines.push(`line ${near.line}: ${near.is_allowed ? "allowed" : "not masked"}, ${near.type} (rule ${near.rule}): ${near.why}`);
   if (!lines.length) lines.push("Nothing in this text is masked at this level.");
@@ -136,8 +136,8 @@ function renderTryOut(answer) {
   return parts;
 }
 
-function markMarkers(text) {
-  return text.split(/(\[REDACTED:[^\]]*\])/).map((part, index) => (index % 2 ? element("mark", {}, part) : part));
+function markMarkers(parts) {
+  return parts.map(([text, isMarker]) => (isMarker ? element("mark", {}, text) : text));
 }
 
 function renderSigners(state) {
