@@ -158,6 +158,15 @@ def load_reader(name: str) -> Reader:
     return reader
 
 
+def list_experimental_readers() -> list[str]:
+    """Return the readers that were never checked on a real file, by the names that people use."""
+    return [
+        name.replace("_", "-")
+        for name, reader in READERS.items()
+        if reader.definition.is_experimental
+    ]
+
+
 def list_agents() -> list[Agent]:
     """Return the definitions of all agents, also of those whose sessions cannot be read."""
     root = os.path.join(os.path.dirname(__file__), "agents")

@@ -49,3 +49,12 @@ def test_an_export_by_an_experimental_reader_says_so(
         told[reader] = "experimental-reader:" in capsys.readouterr().err
         assert ("never checked on a real file" in Path(out).read_text()) == told[reader]
     assert told == {"amp": True, "codex": False}
+
+
+@pytest.mark.parametrize("verb", ["export", "formats"])
+def test_help_names_the_experimental_readers(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    words = capsys.readouterr().out.replace(",", " ").replace(".", " ").split()
+    for name in READERS:
+        if load_reader(name).definition.is_experimental:
+            assert name.replace("_", "-") in words

@@ -220,7 +220,12 @@ def render_main_help(console: Console) -> str:
 
 def render_verb_help(name: str, verb: Verb, console: Console) -> str:
     """Render the help of one command."""
-    return _render(verb.HELP, build_parser(name, verb), console)
+    text = verb.HELP
+    # Facts that are collected only for a help text.
+    build_notes = getattr(verb, "build_notes", None)
+    if build_notes is not None:
+        text = text._replace(notes=(*text.notes, *build_notes()))
+    return _render(text, build_parser(name, verb), console)
 
 
 def _render(text: Help, parser: argparse.ArgumentParser, console: Console) -> str:

@@ -42,6 +42,7 @@ from open_token.model.document import Event, Record
 from open_token.model.omissions import Note, summarize_omissions
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
 from open_token.pipeline import Receipt, export
+from open_token.registry import list_experimental_readers
 from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
@@ -75,6 +76,14 @@ HELP = Help(
         ("cat session.jsonl | open-token export - mode=ndjson | jq .", ""),
     ),
 )
+
+
+def build_notes() -> tuple[str, ...]:
+    """Return the paragraph of the help text that names the experimental readers."""
+    return (
+        "Written from descriptions and never checked on a real file (experimental): "
+        f"{', '.join(list_experimental_readers())}.",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

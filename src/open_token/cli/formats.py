@@ -4,7 +4,7 @@ import argparse
 
 from open_token.cli.shared.console import Console
 from open_token.cli.shared.help import Help
-from open_token.registry import READERS
+from open_token.registry import READERS, list_experimental_readers
 
 HELP = Help(
     summary="List the supported formats and where agents store their sessions.",
@@ -18,6 +18,11 @@ HELP = Help(
     exit_codes=(("0", "Always"),),
     examples=(("open-token formats", ""), ("open-token formats --json", "")),
 )
+
+
+def build_notes() -> tuple[str, ...]:
+    """Return the paragraph of the help text that names the experimental readers."""
+    return (f"Experimental are: {', '.join(list_experimental_readers())}.",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
