@@ -186,7 +186,7 @@ class Reader:
 
     async def until(self, number: int) -> None:
         """Wait for an event."""
-        while number not in self.numbers[-1:]:
+        while number not in self.numbers:
             self._news.clear()
             await self._news.wait()
 
@@ -231,11 +231,12 @@ async def driven(address: str, key: str, nodes: list[Node]) -> None:
             await reader.until(whole[-1])
             await cancel_and_wait(reading)
         for talker in talkers:
-            assert talker.numbers == whole
+            # The change of the session's status may follow the end of the last run.
+            assert talker.numbers[: len(whole)] == whole
             assert len(talker.ways) >= 2, (
                 "every node was restarted, so that every client was cut off"
             )
-        assert reader.numbers == whole
+        assert reader.numbers[: len(whole)] == whole
         messages = (await rest.get(f"/api/sessions/{session_id}/messages")).json()
         said = [
             block["content"]

@@ -206,3 +206,10 @@ def test_the_page_of_the_format_has_the_kinds_of_spans_that_there_are() -> None:
     _, _, table = text_of(DOCS / "reference" / "format.md").partition("| kind of span |")
     told = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
     assert sorted(told) == sorted(span_kinds())
+
+
+def test_pictures_are_small() -> None:
+    """A page with several of them must still load at once."""
+    sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").glob("*.png")}
+    assert sizes
+    assert {name: size for name, size in sizes.items() if size >= 150_000} == {}
