@@ -73,7 +73,7 @@ class Refusals:
         ) as client:
             for node in nodes:
                 made = await client.post(
-                    f"{node.address}/api/sessions", json={"intent": "x" * 100_000}
+                    f"{node.address}/api/sessions", json={"metadata": {"note": "x" * 100_000}}
                 )
                 assert made.status_code in (200, 503), made.text
                 self.codes += [made.json()["code"]] if made.status_code == 503 else []

@@ -88,7 +88,7 @@ class Served:
                 f"/api/sessions/{self.session_id}/files/a.txt",
                 {"json": {"content": "x" * 100_000}},
             ),
-            "session": ("POST", "/api/sessions", {"json": {"intent": "x" * 100_000}}),
+            "session": ("POST", "/api/sessions", {"json": {"metadata": {"note": "x" * 100_000}}}),
         }
         codes = {}
         for name, (method, path, more) in given.items():
