@@ -54,6 +54,9 @@ SAME_VALUES = 1000
 PACKED = ("base64", "base32", "hexadecimal", "gzip", "zlib", "zip", "numbers")
 
 
+NEAR_WORDS = {"near-secret-word", "near-password-word"}
+"""Rules for a value that only a word somewhere near it gives away."""
+
 # What words tell that a cut leaves apart from the value, or that are cut themselves.
 TOLD_BY_WORDS = frozenset(
     "private-jwk kubernetes-bootstrap-token seed-phrase compared-secret spoken-password spaced-password "
@@ -249,6 +252,8 @@ def is_seen(plant: Plant, form: str) -> bool:
         return plant.rule in WRAPPED
     if form == "cut by a mail" and plant.rule == "basic-auth":
         return False  # the sign that cuts it is the one with which base64 ends
+    if plant.rule in NEAR_WORDS and (form.startswith("cut") or form == "after an escape"):
+        return False  # the other half, or the letter of the escape, makes another value of it
     if form.startswith("cut"):
         return plant.rule not in TOLD_BY_WORDS and plant.level == "secrets"
     if form in ("full width", "HTML"):

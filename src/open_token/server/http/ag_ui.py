@@ -39,7 +39,8 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         "description": "The events of the run",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                # Tools differ in what they check of a stream: its text, or each event as an object.
+                "schema": {},
                 "example": 'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n',
             }
         },

@@ -86,7 +86,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     202: {"description": "Accepted, with `wait=false`: the acknowledgement of `chat:send`"},
 }
 _ANSWERS[200]["content"]["text/event-stream"] = {
-    "schema": {"type": "string"},
+    # Tools differ in what they check of a stream: its text, or each event as an object.
+    "schema": {},
     "example": 'id: 12\ndata: {"type":"chat:start","payload":{},"stream_sequence":12}\n\n',
 }
 

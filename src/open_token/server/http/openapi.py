@@ -63,6 +63,9 @@ def json_body(kind: type[T]) -> Any:
     return Depends(read_body)
 
 
+_NAMING_BODIES = frozenset(("/api/sessions", "/api/tokens", "/api/ag-ui", "/v1/responses"))
+
+
 def describe_body(kind: type[Struct], example: Any, *, required: bool = True) -> Json:
     """Return the `openapi_extra` of a route with a `json_body`."""
     _TYPES.add(kind)
@@ -195,7 +198,8 @@ def _possible_errors(operation: Json, route: APIRoute) -> set[int]:
         statuses.add(401)
     if requires_write_key(route):
         statuses |= {403, 409}
-    if "{" in route.path_format:
+    # The bodies of these name an object: a session, or a profile.
+    if "{" in route.path_format or (has_body and route.path_format in _NAMING_BODIES):
         statuses.add(404)
     if operation.get("parameters") or has_body:
         statuses |= {400, 422}
