@@ -205,3 +205,10 @@ def test_the_module_for_web_pages_is_served(rest: RestServer) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/javascript")
     assert b"export class Client" in answer.content
+
+
+@pytest.mark.parametrize("name", [[None], {"a": 1}, 5, True])
+def test_the_id_of_a_message_is_a_string(rest: RestServer, name: object) -> None:
+    session_id = rest.session()
+    body = {"message": "hello", "client_message_id": name}
+    assert rest.refused("POST", f"/api/sessions/{session_id}/messages", body) in (400, 422)

@@ -13,7 +13,7 @@ from open_token.model.log_events import Json, LogEntry
 from open_token.model.session_types import ROOT_LOOP, TurnProjection, to_builtins
 from open_token.server.core.exchanges import find_open_questions
 from open_token.server.core.services import Services
-from open_token.server.errors import conflict
+from open_token.server.errors import bad_request, conflict
 from open_token.server.store.rows import Caller
 from open_token.session import SessionState, to_stream_item
 
@@ -58,6 +58,8 @@ class RunOutcome(Struct, frozen=True, kw_only=True):
 async def send_message(services: Services, caller: Caller, payload: Json) -> SentMessage:
     """Send a message; without a client message id it gets one."""
     message_id = payload.get("client_message_id")
+    if message_id is not None and not isinstance(message_id, str):
+        raise bad_request("client_message_id must be a string")
     if not message_id:
         message_id = services.clock.name("msg")
         payload = {**payload, "client_message_id": message_id}

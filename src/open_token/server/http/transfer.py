@@ -54,7 +54,7 @@ _EXPORT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "the exported session",
         "content": {
-            media_type: {"schema": {"type": "string"}}
+            media_type: {"schema": {} if media_type.endswith("json") else {"type": "string"}}
             for media_type in transfer.MEDIA_TYPES.values()
         },
     }
