@@ -46,7 +46,7 @@ test-full: ready
 	$(PYTHON) -m pytest -n auto --dist worksteal -m full || $(PYTHON) -m pytest $(AGAIN) -m full
 
 accept: ready
-	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py tests/test_spec_coverage.py tests/test_dependencies_page.py
+	$(PYTHON) -m pytest --accept tests/test_golden.py tests/writers/test_exchange_formats.py tests/test_commands.py tests/test_readers_page.py tests/test_server_page.py tests/test_settings_page.py tests/test_spec_coverage.py tests/test_dependencies_page.py tests/test_conformance.py
 
 bench: ready
 	@[ -d bench/out/peers ] || sh bench/peers.sh

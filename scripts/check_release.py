@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFESTS = (
+    "packages/js/package.json",
     "server.json",
     "src/open_token/plugin/.claude-plugin/plugin.json",
     "src/open_token/plugin/plugin.json",

@@ -67,7 +67,7 @@ if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get 
 fi
 
 # The other clients that the server is tested with, and what checks pages for accessibility; Node is Debian's where there is none.
-clients='socket.io-client@4.8.4 @ag-ui/client@1.0.0 axe-core@4.14.0'
+clients='socket.io-client@4.8.4 @ag-ui/client@1.0.0 axe-core@4.14.0 ajv@8.20.0'
 if [ "$(cat .node.full/installed 2>/dev/null)" != "$clients" ]; then
     echo "installing $clients into .node.full" >&2
     rm -rf .node.full

@@ -177,7 +177,7 @@ def _redaction() -> Schema:
             },
         },
         "if": {"properties": {"mode": {"const": "none"}}},
-        "else": {"required": ["strategy", "notes"]},
+        "else": _require("strategy", "notes"),
     }
 
 
@@ -231,6 +231,7 @@ def _by_type(key: str) -> list[Schema]:
     call = {
         "role": {"const": "assistant"},
         "content": {
+            "type": "object",
             "required": ["data"],
             "properties": {
                 "data": {
@@ -239,22 +240,22 @@ def _by_type(key: str) -> list[Schema]:
                     "properties": {
                         "tool_name": _text("The tool that is called.", minLength=1),
                         "arguments": {
-                            "type": ["object", "array"],
+                            "anyOf": [{"type": "object"}, {"type": "array"}],
                             "description": "What it is called with.",
                         },
                     },
                 }
             },
         },
-        "links": {"required": ["call_id"]},
+        "links": _require("call_id"),
     }
     result = {
         "role": {"const": "tool"},
-        "content": {"anyOf": [{"required": ["text"]}, {"required": ["data"]}]},
-        "links": {"required": ["call_id"]},
+        "content": {"anyOf": [_require("text"), _require("data")]},
+        "links": _require("call_id"),
     }
     message = {"role": {"not": {"const": "tool"}}}
-    span = {"links": {"required": ["span_id"]}}
+    span = {"links": _require("span_id")}
     return [
         _when(key, ["message"], ["role", "content"], message),
         _when(key, ["tool_use"], ["role", "content", "links"], call),
@@ -266,7 +267,10 @@ def _by_type(key: str) -> list[Schema]:
 def _when(key: str, types: list[str], required: list[str], properties: Schema) -> Schema:
     return {
         "if": {"properties": {key: {"enum": types}}, "required": [key]},
-        "then": {"required": required, "properties": properties},
+        "then": {
+            "required": required,
+            "properties": {**dict.fromkeys(required, True), **properties},
+        },
     }
 
 
@@ -286,7 +290,7 @@ def _content() -> Schema:
             },
         },
         "if": {"minProperties": 1},
-        "then": {"required": ["mime"]},
+        "then": _require("mime"),
         "additionalProperties": False,
     }
 
@@ -319,7 +323,8 @@ def _usage() -> Schema:
                 "description": "The part of output_tokens that is known to be reasoning.",
             },
         },
-        "patternProperties": {"_tokens$": _COUNT},
+        # Strict validators refuse a pattern that matches a property above.
+        "patternProperties": {"^(?!(input|output|reasoning)_tokens$).*_tokens$": _COUNT},
     }
 
 
@@ -387,6 +392,11 @@ def _coercion() -> Schema:
         "required": ["ptr", "was"],
         "properties": {"seq": _COUNT, "ptr": {"type": "string"}, "was": {"type": "string"}},
     }
+
+
+def _require(*names: str) -> Schema:
+    """Return a schema of objects with these properties, which strict validators want defined, too."""
+    return {"type": "object", "required": list(names), "properties": dict.fromkeys(names, True)}
 
 
 def _text(description: str, **more: Any) -> Schema:
