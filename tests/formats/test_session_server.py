@@ -410,6 +410,34 @@ def test_hostile_logs(odd: Any) -> None:
     read(lines(*rows, *begin))
 
 
+@pytest.mark.spec("early-end", "attempts")
+def test_why_a_turn_ended_and_what_failed_before() -> None:
+    attempt = {
+        "failed_at": "2026-03-01T10:00:00Z",
+        "failure_reason": "overloaded",
+        "code": "server",
+        "blocks": [
+            {"type": "thinking", "content": "Hm."},
+            {"type": "text", "content": "some "},
+            {"type": "text", "content": "text"},
+        ],
+    }
+    record, said = read(
+        [turn("a", "assistant", "half", finish_reason="length", attempts=[attempt])]
+    )
+    told = [event["content"]["data"] for event in said if event["type"] == "annotation"]
+    assert told == [
+        {
+            "kind": "failed_attempt",
+            "failure_reason": "overloaded",
+            "code": "server",
+            "text": "some text",
+        },
+        {"kind": "message_facts", "finish_reason": "length"},
+    ]
+    assert [note.code for note in record.notes] == ["failed-attempt"]
+
+
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"type": 5}, True])
 def test_hostile_shapes(odd: Any) -> None:
     kinds = (
@@ -437,6 +465,8 @@ def test_hostile_shapes(odd: Any) -> None:
         "parent_fork_tool_call_id",
         "tool_calls",
         "context_window",
+        "finish_reason",
+        "attempts",
     )
     read(
         [

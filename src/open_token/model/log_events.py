@@ -147,6 +147,18 @@ class TurnStatusChanged(TurnEventData, kw_only=True):
     failure_reason: str | None = None
 
 
+class TurnRetried(TurnEventData, kw_only=True):
+    """The model call of a turn failed and is repeated: what it streamed moves to the attempts.
+
+    The log fills in the blocks that remain, and all attempts so far.
+    """
+
+    failure_reason: str
+    code: str | None = None
+    blocks: list[Json] = field(default_factory=list)
+    attempts: list[Json] = field(default_factory=list)
+
+
 class TextDelta(TurnEventData, kw_only=True):
     """More text.
 
@@ -249,6 +261,8 @@ class UsageCounted(TurnEventData, kw_only=True):
     usage: dict[str, int] | None = None
     duration_ms: int | None = None
     context_window: int | None = None
+    finish_reason: str | None = None
+    """Why the model stopped: `stop`, `tool_call`, `length`, `content_filter` or `error`."""
     status: str = ""
 
 
@@ -327,6 +341,7 @@ LOG_EVENT_TYPES: dict[str, type[EventData]] = {
     "turn.opened": TurnOpened,
     "turn.status": TurnStatusChanged,
     "turn.ended": TurnEnded,
+    "turn.retried": TurnRetried,
     "text.delta": TextDelta,
     "thinking.delta": TextDelta,
     "block.added": BlockAdded,

@@ -191,7 +191,7 @@ class TurnPatcher:
         elif patch_type in ("tool_result", "set_tool_status"):
             self._change_call(turn, data, place)
         elif patch_type == "set_status":
-            turn.fields = {**turn.fields, **data}
+            _set_fields(turn, data)
         else:
             self._report_unknown(place, patch_type)
 
@@ -202,6 +202,14 @@ class TurnPatcher:
             return
         call = turn.calls.setdefault(call_id, _Call({"id": call_id}))
         call.change(omit_keys(data, "tool_call_id"))
+
+
+def _set_fields(turn: _Turn, data: Body) -> None:
+    """Set fields of a turn; a model call that is repeated also resets blocks and calls."""
+    if isinstance(data.get("blocks"), list):
+        turn.replace(data)
+    else:
+        turn.fields = {**turn.fields, **data}
 
 
 def _get_call_id(call: Body) -> str | None:

@@ -120,6 +120,15 @@ class MemoryRef(OpenStruct):
     skill_name: str | None = None
 
 
+class Attempt(OpenStruct):
+    """A model call of a turn that failed and was repeated, with what it had streamed."""
+
+    failed_at: str
+    failure_reason: str
+    code: str | None = None
+    blocks: list[ContentBlock] = field(default_factory=list)
+
+
 class TurnProjection(OpenStruct):
     """A snapshot of one turn; the fields of a compaction are unset for other turns."""
 
@@ -148,6 +157,10 @@ class TurnProjection(OpenStruct):
     saved_ratio: float | UnsetType | None = UNSET
     trigger: Trigger | UnsetType | None = UNSET
     failure_reason: str | UnsetType | None = UNSET
+    finish_reason: str | UnsetType | None = UNSET
+    """Why the model stopped, if it said so; or the limit that ended the run."""
+    attempts: list[Attempt] | UnsetType = UNSET
+    """The model calls that failed before the one that the turn shows."""
 
 
 class PatchEnvelope(OpenStruct):

@@ -36,6 +36,7 @@ from open_token.model.log_events import (
     TurnEnded,
     TurnEventData,
     TurnOpened,
+    TurnRetried,
     TurnStatusChanged,
     UsageCounted,
     dump_event_data,
@@ -100,13 +101,21 @@ def to_legacy_event(entry: LogEntry, view: SessionView) -> ClientEvent | None:
         turn = to_builtins(view.turn(payload["turn_id"]))
         patch = payload["data"]
         if "text_delta" in patch:
-            patch["content"] = turn["blocks"][patch["block_index"]]["content"]
+            patch["content"] = _get_block_content(turn, patch)
         patch["turn"] = turn
     elif name in ("turn:start", "turn:end"):
         payload |= _get_origin(view.session)
     elif isinstance(data, RunEnded) and data.error is None:
         payload["result"] |= {"output": data.output, "schema": data.schema}
     return name, payload
+
+
+def _get_block_content(turn: Json, patch: Json) -> Any:
+    """Return what a block holds now; a failed attempt's block is no longer in the turn."""
+    blocks = turn["blocks"][patch["block_index"] :][:1]
+    if blocks and blocks[0]["type"] == patch["type"]:
+        return blocks[0]["content"]
+    return patch["text_delta"]
 
 
 def _get_origin(session: Session) -> Json:
@@ -213,6 +222,16 @@ def _convert_turn_status(event: TurnStatusChanged, view: SessionView) -> ClientE
     data: Json = {"status": event.status}
     if event.failure_reason is not None:
         data["failure_reason"] = event.failure_reason
+    return _build_patch(event, "set_status", data)
+
+
+def _convert_turn_retried(event: TurnRetried, view: SessionView) -> ClientEvent:
+    data: Json = {
+        "status": "streaming",
+        "blocks": event.blocks,
+        "tool_calls": [],
+        "attempts": event.attempts,
+    }
     return _build_patch(event, "set_status", data)
 
 
@@ -364,6 +383,7 @@ _CONVERTERS: dict[str, Callable[[Any, SessionView], ClientEvent | None]] = {
     "turn.opened": _convert_turn_opened,
     "turn.status": _convert_turn_status,
     "turn.ended": _convert_turn_ended,
+    "turn.retried": _convert_turn_retried,
     "text.delta": _convert_text,
     "thinking.delta": _convert_thinking,
     "block.added": _convert_block,

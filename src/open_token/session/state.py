@@ -46,6 +46,7 @@ from open_token.model.log_events import (
     TurnEnded,
     TurnEventData,
     TurnOpened,
+    TurnRetried,
     TurnStatusChanged,
     UsageCounted,
     dump_event_data,
@@ -53,6 +54,7 @@ from open_token.model.log_events import (
 )
 from open_token.model.open_struct import T
 from open_token.model.session_types import (
+    Attempt,
     ContentBlock,
     MemoryRef,
     PendingQuestionRef,
@@ -76,7 +78,9 @@ COMPACTION_FIELDS = (
     "saved_ratio",
     "trigger",
 )
-_USAGE_FIELDS = ("usage", "duration_ms", "context_window")
+_USAGE_FIELDS = ("usage", "duration_ms", "context_window", "finish_reason")
+_ANSWER_BLOCKS = ("text", "thinking", "tool_use")
+"""The blocks that a model streams; others of its turn come from the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +330,8 @@ def _apply_run_ended(state: SessionState, event: RunEnded, at: str) -> None:
     else:
         state.session.status = event.status
     event.session_status = state.session.status
-    if event.status != "completed" or event.schema is not None:
+    is_plain = event.status == "completed" and event.finish_reason is None
+    if not is_plain or event.schema is not None:
         names = ("status", "finish_reason", "output", "error", "duration_ms")
         state.annotate(at, {"kind": "run", **_known_fields(event, names)}, anchor=state.head)
 
@@ -463,9 +468,31 @@ def _set_turn_status(turn: Turn, event: TurnStatusChanged | TurnEnded) -> None:
         turn.facts.failure_reason = event.failure_reason
 
 
+def _apply_turn_retried(state: SessionState, event: TurnRetried, at: str) -> None:
+    turn = state.get_turn(event)
+    if turn.facts.status != "streaming":
+        raise LogError("another attempt of a turn that has ended")
+    blocks = turn.snapshot().blocks
+    streamed = [block for block in blocks if block.type in _ANSWER_BLOCKS]
+    kept = [block for block in blocks if block.type not in _ANSWER_BLOCKS]
+    earlier = turn.facts.attempts
+    attempts = [] if earlier is UNSET else list(earlier)
+    attempts.append(
+        Attempt(failed_at=at, failure_reason=event.failure_reason, code=event.code, blocks=streamed)
+    )
+    for call_id in turn.calls:
+        state.callers.pop(call_id, None)
+    turn.blocks = [BlockBuffer(block) for block in kept]
+    turn.calls = {}
+    turn.facts.attempts = attempts
+    event.blocks = to_builtins(kept)
+    event.attempts = to_builtins(attempts)
+    state.number_patch(turn, event)
+
+
 def _set_usage(turn: Turn, event: TurnEnded | UsageCounted) -> None:
     for name in _USAGE_FIELDS:
-        value = getattr(event, name)
+        value = getattr(event, name, None)
         if value is not None:
             setattr(turn.facts, name, value)
 
@@ -658,6 +685,7 @@ EVENT_HANDLERS: dict[str, Callable[[Any, Any, str], None]] = {
     "turn.opened": _apply_turn_opened,
     "turn.status": _apply_turn_status,
     "turn.ended": _apply_turn_ended,
+    "turn.retried": _apply_turn_retried,
     "text.delta": _apply_text_delta,
     "thinking.delta": _apply_thinking_delta,
     "block.added": _apply_block_added,

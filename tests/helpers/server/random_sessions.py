@@ -115,6 +115,9 @@ class SessionLog:
             self.add(
                 "turn.opened", turn=about | ({"parent_fork_tool_call_id": call} if call else {})
             )
+            if self.one(False, False, True):
+                self.speak(turn)
+                self.add("turn.retried", turn_id=turn, failure_reason="busy", code="server")
             calls = [made for _ in range(self.one(0, 2, 4)) if (made := self.speak(turn))]
             if True in [self.settle(turn, made, depth) for made in calls]:
                 for kind, data in actions.stop_turn(turn, "paused"):

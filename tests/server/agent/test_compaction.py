@@ -82,7 +82,7 @@ def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
             await room.send("go")
             kinds = [(turn["kind"], turn["status"]) for turn in room.turns()[2:]]
             assert kinds == [
-                ("message", "failed"),
+                ("message", "interrupted"),
                 ("compaction", "completed"),
                 ("message", "completed"),
             ]

@@ -121,7 +121,7 @@ def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
     run(talk())
 
 
-@pytest.mark.spec("chat-end")
+@pytest.mark.spec("chat-end", "early-end")
 def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(
@@ -131,7 +131,14 @@ def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
         async with open_agent_session(tmp_path, max_turns=3) as opened:
             room = await opened()
             await room.send("go")
-            assert len(room.turns()) == 4
+            assert len(room.turns()) == 5
+            last = room.turns()[-1]
+            assert (last["role"], last["status"], last["finish_reason"]) == (
+                "system",
+                "completed",
+                "max_turns",
+            )
+            assert last["blocks"][0]["type"] == "system_notification"
             assert room.mirror.ended
             assert room.mirror.ended["finish_reason"] == "max_turns"
             assert room.mirror.ended["status"] == "completed"

@@ -14,7 +14,7 @@ from helpers.server.agent_session import (
     run,
 )
 from open_token.server.agent import model_turn
-from open_token.server.agent.model_interface import ModelError, ThinkingPiece
+from open_token.server.agent.model_interface import FinishPiece, ModelError, ThinkingPiece
 
 Fakes = Callable[..., None]
 
@@ -45,6 +45,7 @@ def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: 
     run(talk())
 
 
+@pytest.mark.spec("attempts", "type-attempt")
 def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
     async def talk() -> None:
         fakes(
@@ -57,14 +58,62 @@ def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("go")
-            assert [turn["status"] for turn in room.turns()[1:]] == [
-                "failed",
-                "failed",
-                "completed",
+            assert room.texts() == ["go", "fine"]
+            turn = room.turns()[1]
+            assert turn["status"] == "completed"
+            assert "failure_reason" not in turn
+            told = [
+                (attempt["failure_reason"], attempt["code"], attempt["blocks"])
+                for attempt in turn["attempts"]
             ]
-            assert room.turns()[1]["failure_reason"] == "overloaded"
-            assert room.texts() == ["go", "some ", "", "fine"]
+            streamed = {"type": "text", "content": "some "}
+            empty = {"tool_call_id": None, "tool_name": None, "display_name": None}
+            assert told == [("overloaded", "server", [streamed | empty]), ("slow down", "rate", [])]
             assert room.mirror.session["status"] == "completed"
+            await room.check()
+
+    run(talk())
+
+
+def test_a_call_of_a_failed_attempt_is_not_executed(tmp_path: Path, fakes: Fakes) -> None:
+    async def talk() -> None:
+        tool = FakeTool("One", lambda _: 1)
+        broken = [*build_call_pieces("One"), "now ", ModelError("gone", "server")]
+        half = [*build_call_pieces("One", arguments='{"a":'), ModelError("gone", "server")]
+        model = ScriptedModel(broken, half, build_call_pieces("One"), "end")
+        fakes(model, tool)
+        async with open_agent_session(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            assert tool.called == [{}]
+            first, second = room.turns()[1:]
+            assert [call["id"] for call in first["tool_calls"]] == ["c1"]
+            assert [len(attempt["blocks"]) for attempt in first["attempts"]] == [2, 0]
+            assert second["blocks"][0]["content"] == "end"
+            # The model is not shown what a failed attempt said.
+            assert len(model.requests[-1].messages) == 4
+            await room.check()
+
+    run(talk())
+
+
+@pytest.mark.spec("chat-end", "early-end")
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_an_answer_that_is_cut_off_says_so(tmp_path: Path, fakes: Fakes, reason: str) -> None:
+    async def talk() -> None:
+        fakes(ScriptedModel(["half of", FinishPiece(reason)]))
+        async with open_agent_session(tmp_path) as opened:
+            room = await opened()
+            await room.send("go")
+            turn = room.turns()[1]
+            assert (turn["status"], turn["finish_reason"]) == ("completed", reason)
+            text, notice = turn["blocks"]
+            assert text["content"] == "half of"
+            assert notice["type"] == "system_notification"
+            assert notice["content"].startswith("The answer is incomplete")
+            assert room.mirror.ended
+            assert room.mirror.ended["finish_reason"] == reason
+            assert room.mirror.ended["result"] == {"result": "half of"}
             await room.check()
 
     run(talk())
@@ -98,8 +147,8 @@ def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
         async with open_agent_session(tmp_path, model_timeout=0.5) as opened:
             room = await opened()
             await room.send("go")
-            assert "no response" in room.turns()[1]["failure_reason"]
-            assert room.texts()[1:] == ["a ", "b"]
+            assert "no response" in room.turns()[1]["attempts"][0]["failure_reason"]
+            assert room.texts()[1:] == ["b"]
 
     run(talk())
 

@@ -108,6 +108,13 @@ def test_a_stream_builds_the_same_response(client: OpenAIClient, text: str) -> N
     assert stored.status == last.response.status == ("failed" if text == "fail" else "completed")
 
 
+def test_an_answer_that_is_cut_off_is_incomplete(client: OpenAIClient) -> None:
+    last = client.stream(input="cut")[-1]
+    assert last.type == "response.incomplete"
+    assert last.response.incomplete_details.reason == "max_output_tokens"
+    assert client.create(input="cut").status == "incomplete"
+
+
 @pytest.mark.spec("responses-route")
 def test_a_stream_is_resumed(client: OpenAIClient) -> None:
     events = client.stream(input="think list files")

@@ -176,6 +176,7 @@ class TurnWriter:
                 place,
                 f"turn {format_kind(body.get('kind'))}, exported as a message",
             )
+        self._add_attempts(turn)
         blocks = body.get("blocks")
         if isinstance(blocks, list):
             for block in blocks:
@@ -405,6 +406,30 @@ class TurnWriter:
         data = {"kind": "notice", "text": block.get("content")}
         self._draft.add_annotation(data, ts=turn.ts, span=turn.loop.span)
 
+    def _add_attempts(self, turn: _Turn) -> None:
+        """Add the model calls that failed before the answer, with what they had streamed."""
+        for attempt in as_dicts(turn.body.get("attempts")):
+            data: JsonObject = {"kind": "failed_attempt"}
+            data |= pick_fields(attempt, "failure_reason", "code")
+            texts = []
+            for block in as_dicts(attempt.get("blocks")):
+                content = block.get("content")
+                if block.get("type") == "text" and isinstance(content, str):
+                    texts.append(content)
+                elif block.get("type") == "thinking":
+                    self._draft.note_omission(
+                        "failed-attempt", turn.place, "reasoning of a model call that failed"
+                    )
+                elif block.get("type") == "tool_use":
+                    self._draft.note_omission(
+                        "failed-attempt", turn.place, "a call of a model call that failed"
+                    )
+            if texts:
+                data["text"] = "".join(texts)
+            self._draft.add_annotation(
+                data, actor=turn.actor, ts=to_utc(attempt.get("failed_at")), span=turn.loop.span
+            )
+
     def _add_turn_facts(self, turn: _Turn) -> None:
         body = turn.body
         status = body.get("status")
@@ -414,6 +439,9 @@ class TurnWriter:
         facts = {name: body[name] for name in ("duration_ms", "context_window") if body.get(name)}
         if status in ("paused", "streaming"):
             facts["status"] = status
+        finish_reason = as_text(body.get("finish_reason"))
+        if finish_reason:
+            facts["finish_reason"] = finish_reason
         if facts:
             data = {"kind": "message_facts", **facts}
             self._draft.add_annotation(data, parent=turn.event, **where)

@@ -13,7 +13,14 @@ from msgspec import Struct
 
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import ROOT_LOOP, ContentBlock, ToolCallProjection
-from open_token.server.agent import approvals, budgets, compaction, model_turn, tool_calls
+from open_token.server.agent import (
+    approvals,
+    budgets,
+    compaction,
+    endings,
+    model_turn,
+    tool_calls,
+)
 from open_token.server.agent.history import get_last_text
 from open_token.server.agent.model_interface import ModelError
 from open_token.server.agent.run_context import LoopRef, RunContext, RunSuspended
@@ -61,7 +68,8 @@ async def run_loop(
             continue
         last = _find_last_turn(state, loop.loop_id)
         if last is not None and _is_final_answer(last) and note is None:
-            return LoopOutcome(get_last_text(state, loop.loop_id))
+            reason = endings.find_cut(last.facts.finish_reason)
+            return LoopOutcome(get_last_text(state, loop.loop_id), reason)
         reached = await _find_reached_limit(context, loop, state)
         if reached is not None:
             return LoopOutcome(get_last_text(state, loop.loop_id), reached)
@@ -254,7 +262,9 @@ async def _execute_call(
             outcome = await _run_subagent(context, loop, call)
             if outcome.questions:
                 return outcome.questions
-            result = tool_calls.CallOutcome(outcome.text)
+            notice = endings.describe(outcome.finish_reason)
+            text = f"{outcome.text}\n\n[{notice}]" if notice else outcome.text
+            result = tool_calls.CallOutcome(text)
         else:
             result = await tool_calls.execute_call(context, turn_id, loop.loop_id, call, mode)
     except ToolError as error:

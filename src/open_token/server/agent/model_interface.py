@@ -119,7 +119,13 @@ class UsagePiece(Struct, frozen=True):
     usage: dict[str, int]
 
 
-Piece = TextPiece | ThinkingPiece | CallStart | CallArgumentsPiece | UsagePiece
+class FinishPiece(Struct, frozen=True):
+    """Why the answer ends: `stop`, `tool_call`, `length`, `content_filter` or `error`."""
+
+    reason: str
+
+
+Piece = TextPiece | ThinkingPiece | CallStart | CallArgumentsPiece | UsagePiece | FinishPiece
 """What a model streams; the stream ends when the answer is complete."""
 
 

@@ -9,10 +9,11 @@ import msgspec
 
 from open_token.model.log_events import Json, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
-from open_token.server.agent import context_usage, history, prompt, tool_results
+from open_token.server.agent import context_usage, endings, history, prompt, tool_results
 from open_token.server.agent.model_interface import (
     CallArgumentsPiece,
     CallStart,
+    FinishPiece,
     Message,
     ModelError,
     Piece,
@@ -109,23 +110,39 @@ async def stream_pieces(context: RunContext, request: Request) -> AsyncGenerator
 
 
 async def run_model_turn(context: RunContext, loop: LoopRef, note: str | None = None) -> None:
-    """Run one model turn; raise ModelError when it fails, after retries of transient errors."""
+    """Run one model turn; raise ModelError when it fails, after retries of transient errors.
+
+    All attempts are one turn. A turn whose request was too long ends as interrupted: the
+    conversation can be compacted and sent again, in a turn after the summary.
+    """
+    turn_id = context.services.clock.name("turn")
+    request = await build_request(context, loop, await context.state(), note)
+    is_open = False
     for delay in (*RETRY_DELAYS, None):
-        turn_id = context.services.clock.name("turn")
-        state = await context.state()
-        request = await build_request(context, loop, state, note)
         try:
-            await _AnswerStream(context, loop, turn_id, request).run()
+            await _AnswerStream(context, loop, turn_id, request).run(opens=not is_open)
             return
         except ModelError as error:
-            await _fail_turn(context, turn_id, str(error))
+            is_open = True
             if delay is None or not error.is_transient:
+                status = "interrupted" if error.kind == "context" else "failed"
+                await _end_failed_turn(context, turn_id, str(error), status)
                 raise
+            await _restart_turn(context, turn_id, error)
             delay = max(delay, error.retry_after or 0)
             await asyncio.sleep(min(delay, _MAX_DELAY))
 
 
-async def _fail_turn(context: RunContext, turn_id: str, reason: str) -> None:
+async def _restart_turn(context: RunContext, turn_id: str, error: ModelError) -> None:
+    """Move what a failed attempt streamed out of the way of the next one."""
+    # A call whose arguments never became whole is no call.
+    streamed = [event for event in context.leftover if event[0] != "tool.called"]
+    context.leftover = []
+    retried = {"turn_id": turn_id, "failure_reason": str(error), "code": error.kind}
+    await context.write([*streamed, ("turn.retried", retried)])
+
+
+async def _end_failed_turn(context: RunContext, turn_id: str, reason: str, status: str) -> None:
     """End a turn whose model call failed; its text stays, its calls are cancelled."""
     leftover = context.leftover
     context.leftover = []
@@ -142,7 +159,7 @@ async def _fail_turn(context: RunContext, turn_id: str, reason: str) -> None:
                         "status": "cancelled",
                     },
                 )
-        yield from actions.stop_turn(turn_id, "failed", reason)
+        yield from actions.stop_turn(turn_id, status, reason)
 
     await context.write(build_events)
 
@@ -207,11 +224,13 @@ class _AnswerStream:
         self.has_open_thinking = False
         self.is_signed = False
         self.usage: dict[str, int] = {}
+        self.finish_reason: str | None = None
         self.length = 0
 
-    async def run(self) -> None:
+    async def run(self, *, opens: bool) -> None:
         """Open the turn, write every piece, and end the turn unless it has tool calls."""
-        await self.context.write(self._build_start)
+        if opens:
+            await self.context.write(self._build_start)
         if self.loop.depth == 0:
             self.context.memories_sent = True
         try:
@@ -241,6 +260,8 @@ class _AnswerStream:
             await self._add_arguments(piece)
         elif isinstance(piece, UsagePiece):
             self.usage = {**self.usage, **piece.usage}
+        elif isinstance(piece, FinishPiece):
+            self.finish_reason = piece.reason
 
     async def _add_text(self, kind: str, text: str) -> None:
         if text:
@@ -384,7 +405,14 @@ class _AnswerStream:
             for number, open_call in enumerate(self.open_calls.values())
         ]
         has_calls = bool(calls or events)
-        events.append(("usage.counted", {"turn_id": self.turn_id, "usage": self._get_usage()}))
+        counted: Json = {"turn_id": self.turn_id, "usage": self._get_usage()}
+        if self.finish_reason is not None:
+            counted["finish_reason"] = self.finish_reason
+        notice = endings.describe(self.finish_reason)
+        if notice is not None:
+            block = {"type": "system_notification", "content": notice}
+            events.append(("block.added", {"turn_id": self.turn_id, "block": block}))
+        events.append(("usage.counted", counted))
         if not has_calls:
             events += finish_turn(self.context, state, self.turn_id)
         return events

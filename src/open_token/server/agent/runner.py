@@ -15,7 +15,15 @@ from open_token.errors import StoreError
 from open_token.jsontools.objects import omit_keys
 from open_token.model.agent_settings import AgentSettings
 from open_token.model.log_events import Json, NewEvent
-from open_token.server.agent import compaction, history, loop, output_schema, prompt, tool_calls
+from open_token.server.agent import (
+    compaction,
+    endings,
+    history,
+    loop,
+    output_schema,
+    prompt,
+    tool_calls,
+)
 from open_token.server.agent.model_interface import ModelError
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import LoopRef, RunContext, RunRequest, RunSuspended
@@ -145,8 +153,9 @@ class AgentRun:
         output: Any = None
         if not outcome.questions:
             output = outcome.text
-            if context.request.output_schema is not None and outcome.finish_reason is None:
-                output = await self._parse_output(context, outcome.text)
+            is_answer = outcome.finish_reason in (None, *endings.CUT_OFF)
+            if context.request.output_schema is not None and is_answer:
+                output, outcome = await self._parse_output(context, outcome)
         await self._end(
             lambda state: self._build_end(state, outcome, output),
             "completed",
@@ -188,22 +197,29 @@ class AgentRun:
         _, body = split_front_matter(await asyncio.to_thread(skills[name].read))
         return body
 
-    async def _parse_output(self, context: RunContext, text: str) -> Any:
+    async def _parse_output(
+        self, context: RunContext, outcome: loop.LoopOutcome
+    ) -> tuple[Any, loop.LoopOutcome]:
         """Return the answer as JSON of the schema; the model gets one chance to correct it."""
         schema = context.request.output_schema or {}
-        value, error = await asyncio.to_thread(_check_output, text, schema)
+        value, error = await asyncio.to_thread(_check_output, outcome.text, schema)
         if error:
             outcome = await loop.run_loop(context, note=prompt.build_schema_retry(error))
             value, error = await asyncio.to_thread(_check_output, outcome.text, schema)
         if error:
-            raise RunFailed(f"the answer does not match output_schema: {error}", "output_schema")
-        return value
+            notice = endings.describe(outcome.finish_reason)
+            message = f"the answer does not match output_schema: {error}"
+            raise RunFailed(f"{message}. {notice}" if notice else message, "output_schema")
+        return value, outcome
 
     def _build_end(
         self, state: SessionState, outcome: loop.LoopOutcome, output: Any
     ) -> Iterator[NewEvent]:
         if outcome.questions:
             yield from _pause_turns(state, outcome.questions)
+        if outcome.finish_reason in endings.LIMITS:
+            turn_id = self._services.clock.name("turn")
+            yield from endings.build_limit_turn(turn_id, outcome.finish_reason)
         ended: Json = {
             "run_id": self._run.id,
             "finish_reason": outcome.finish_reason,

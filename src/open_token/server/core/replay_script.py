@@ -26,6 +26,7 @@ _TURN_KINDS = frozenset(
     {
         "turn.status",
         "turn.ended",
+        "turn.retried",
         "text.delta",
         "thinking.delta",
         "block.added",

@@ -123,14 +123,20 @@ def redact_turn(turn: TurnProjection, terms: ShareTerms) -> TurnProjection | Non
         hidden.add("thinking")
     blocks = [block for block in turn.blocks if block.type not in hidden]
     if terms.include_internal:
-        return _replace(turn, blocks=blocks)
+        return _replace(turn, blocks=blocks, attempts=UNSET)
     if turn.role == "system":
         return None
     blocks = [_replace(block, more=UNSET) for block in blocks]
     calls = [_replace(call, more=UNSET) for call in turn.tool_calls]
     failure = UNSET if turn.failure_reason is UNSET else "the turn failed"
     return _replace(
-        turn, blocks=blocks, tool_calls=calls, memory_refs=None, failure_reason=failure, more=UNSET
+        turn,
+        blocks=blocks,
+        tool_calls=calls,
+        memory_refs=None,
+        failure_reason=failure,
+        attempts=UNSET,
+        more=UNSET,
     )
 
 

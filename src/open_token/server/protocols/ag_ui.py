@@ -122,6 +122,8 @@ class AgUiStream:
         """The kind and the id of the message that is being streamed."""
         self._open_calls: dict[str, str] = {}
         """Calls whose end was not sent, with the arguments that were."""
+        self._failed_attempts: dict[str, int] = {}
+        """By turn, how often its model call failed: each attempt has messages of its own."""
 
     def start(self) -> Iterator[Json]:
         """Yield the first event."""
@@ -167,7 +169,14 @@ class AgUiStream:
                 text = data.get("content")
             if isinstance(text, str):
                 name = f"{turn_id}_{data.get('block_index') or 0}"
+                if turn_id in self._failed_attempts:
+                    name += f"_{self._failed_attempts[turn_id]}"
                 yield from self._add_text(data["type"], name, text)
+        elif kind == "set_status" and "attempts" in data:
+            self._failed_attempts[turn_id] = len(data["attempts"])
+            yield from self._close_message()
+            for call_id in tuple(self._open_calls):
+                yield from self._close_call(call_id, None)
         elif kind == "add_tool_call":
             yield from self._close_message()
             yield from self._start_call(turn_id, data)

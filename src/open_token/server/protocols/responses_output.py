@@ -94,11 +94,12 @@ class ResponseBuilder:
             if turn.role != "assistant" or turn.loop_id != ROOT_LOOP or turn.kind != "message":
                 continue
             calls = {call.id: call for call in turn.tool_calls}
+            name = _name_attempt(turn.turn_id, turn.attempts)
             for index, block in enumerate(turn.blocks):
                 if block.type == "text" and isinstance(block.content, str):
-                    output.append(build_text_item(turn.turn_id, index, block.content))
+                    output.append(build_text_item(name, index, block.content))
                 elif block.type == "thinking" and isinstance(block.content, str):
-                    output.append(build_reasoning_item(turn.turn_id, index, block.content))
+                    output.append(build_reasoning_item(name, index, block.content))
                 elif block.type == "tool_use" and block.tool_call_id in calls:
                     call = to_builtins(calls[block.tool_call_id])
                     output.append(self.build_call_item(call))
@@ -134,6 +135,13 @@ class ResponseBuilder:
             content = [{"type": "text", "text": _to_text(call.get("result"))}]
             item["error"] = {"type": "mcp_tool_execution_error", "content": content}
         return item
+
+
+def _name_attempt(turn_id: str, failed_attempts: Any) -> str:
+    """Return the name of the items of a turn: each attempt of its model call has its own."""
+    if isinstance(failed_attempts, list) and failed_attempts:
+        return f"{turn_id}_{len(failed_attempts)}"
+    return turn_id
 
 
 def build_text_item(turn_id: str, index: int, text: str, status: str = "completed") -> Json:
@@ -215,6 +223,8 @@ class ResponseStream:
         self._loops: dict[str, bool] = {}
         """Whether a turn is one of the main agent."""
         self._open: _OpenItem | None = None
+        self._names: dict[str, str] = {}
+        """By turn whose model call failed: the name of the items of its next attempt."""
         self._block: tuple[str, int] | None = None
         """The turn and the block that the open item shows."""
         self._calls: dict[str, _OpenItem] = {}
@@ -264,13 +274,20 @@ class ResponseStream:
     def _take_patch(self, patch: Json) -> Iterator[Json]:
         kind = patch["patch_type"]
         data = patch["data"]
+        turn_id: str = patch["turn_id"]
         if kind == "add_content" and data.get("type") in ("text", "thinking"):
             text = data.get("text_delta")
             if text is None:
                 text = data.get("content")
             if isinstance(text, str):
-                block = (patch["turn_id"], data.get("block_index") or 0)
+                name = self._names.get(turn_id, turn_id)
+                block = (name, data.get("block_index") or 0)
                 yield from self._add_text(block, data["type"], text)
+        elif kind == "set_status" and "attempts" in data:
+            yield from self._close_text("incomplete")
+            for call_id in tuple(self._calls):
+                yield from self._close_call(call_id)
+            self._names[turn_id] = _name_attempt(turn_id, data["attempts"])
         elif kind == "add_tool_call":
             yield from self._close_text()
             yield from self._add_call(data)
@@ -320,7 +337,7 @@ class ResponseStream:
                 delta=text,
             )
 
-    def _close_text(self) -> Iterator[Json]:
+    def _close_text(self, status: str = "completed") -> Iterator[Json]:
         item = self._open
         if item is None or self._block is None:
             return
@@ -329,13 +346,13 @@ class ResponseStream:
             yield self._event("response.output_text.done", **place, text=item.text, logprobs=[])
             part = build_text_part(item.text)
             yield self._event("response.content_part.done", **place, part=part)
-            done = build_text_item(*self._block, item.text)
+            done = build_text_item(*self._block, item.text, status)
         else:
             place = {**item.place, "summary_index": 0}
             yield self._event("response.reasoning_summary_text.done", **place, text=item.text)
             part = {"type": "summary_text", "text": item.text}
             yield self._event("response.reasoning_summary_part.done", **place, part=part)
-            done = build_reasoning_item(*self._block, item.text)
+            done = build_reasoning_item(*self._block, item.text, status)
         yield self._event("response.output_item.done", output_index=item.index, item=done)
         self._open = None
         self._block = None

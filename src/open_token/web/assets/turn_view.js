@@ -100,6 +100,8 @@ export class TurnView {
       return [wrapRows(renderRow("note", "summary", text, "for the model", element("p", {}, text)))];
     }
     const nodes = [];
+    const failures = (turn.attempts || []).map((attempt) => attempt.failure_reason);
+    if (failures.length) nodes.push(element("p", { class: "day" }, `Asked again after: ${failures.join("; ")}`));
     let run = null;
     turn.blocks.forEach((block, index) => {
       const node = this.renderBlock(turn, block, index);

@@ -15,6 +15,7 @@ from open_token.server.agent.model_interface import (
     Call,
     CallArgumentsPiece,
     CallStart,
+    FinishPiece,
     Media,
     Message,
     ModelError,
@@ -169,6 +170,14 @@ def gemini(*parts: Any) -> str:
     chunks[-1] = {**chunks[-1], "usageMetadata": usage, "modelVersion": "g"}
     chunks[-1]["candidates"][0]["finishReason"] = "STOP"  # type: ignore[index]
     return "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+
+
+def _build_chat_end(reason: str) -> str:
+    """A stream of OpenAI's older protocol that ends for a reason."""
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    text = {"index": 0, "delta": {"role": "assistant", "content": "Lon"}}
+    end = {"index": 0, "delta": {}, "finish_reason": reason}
+    return events({**chunk, "choices": [text]}, {**chunk, "choices": [end]})
 
 
 def test_a_whole_exchange_with_thoughts_and_a_call(
@@ -438,6 +447,31 @@ def test_services_that_speak_as_openai_get_their_signatures_back(
                 assert room.texts()[-1] == "London."
             (back,) = told.asked[1][2]["messages"][2]["tool_calls"]
             assert back["extra_content"] == signed
+
+    run(talk())
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "reason"),
+    [
+        ("anthropic:c", ANTHROPIC_TEXT.replace("end_turn", "max_tokens"), "length"),
+        ("anthropic:c", ANTHROPIC_TEXT.replace("end_turn", "refusal"), "content_filter"),
+        ("anthropic:c", ANTHROPIC_TEXT, "stop"),
+        ("google:g", gemini({"text": "Lon"}).replace("STOP", "MAX_TOKENS"), "length"),
+        ("google:g", gemini({"text": "Lon"}).replace("STOP", "SAFETY"), "content_filter"),
+        ("openai:m", _build_chat_end("length"), "length"),
+        ("openai:m", _build_chat_end("content_filter"), "content_filter"),
+    ],
+)
+def test_why_an_answer_ends(tmp_path: Path, name: str, stream: str, reason: str) -> None:
+    async def talk() -> None:
+        async with provider(stream) as told:
+            model = opened(name, told, tmp_path, local=name.startswith("openai"))
+            pieces = await answered(model)
+            assert [piece for piece in pieces if isinstance(piece, FinishPiece)] == [
+                FinishPiece(reason)
+            ]
+            await model.close()
 
     run(talk())
 

@@ -14,6 +14,7 @@ from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import (
     CallArgumentsPiece,
     CallStart,
+    FinishPiece,
     Json,
     Message,
     ModelError,
@@ -40,7 +41,7 @@ _ACTIONS = re.compile(
     r"read\s+[^\s,;]+))?)|(?P<ask>ask)|(?P<card>card)|(?P<bridge>bridge)|(?P<plan>plan))\b",
     re.IGNORECASE,
 )
-_WORDS = ("think", "long", "fail", "json")
+_WORDS = ("think", "long", "fail", "json", "cut")
 LONG = 2000
 _MAX_SAMPLE_VALUES = 1000
 _MAX_SAMPLE_DEPTH = 20
@@ -48,7 +49,7 @@ _MAX_SAMPLE_DEPTH = 20
 HELP = (
     "This is the demo, a script without a model: it answers to words in your message. "
     "Try think, list files, read <name>, ask, subagent, card, bridge, plan, remember <text>, "
-    "long, fail or json; several of them in one message are done one after the other."
+    "long, cut, fail or json; several of them in one message are done one after the other."
 )
 PLAN = "## Plan\n\n1. Look at what is there.\n2. Change one thing.\n3. See that it works.\n"
 _CARD = (
@@ -266,6 +267,8 @@ def _build_answer(request: Request) -> Iterator[Piece]:
         yield from _stream_call(script, len(results), position)
     else:
         yield from _split_words(_build_final_text(request, script, results))
+        if "cut" in script.words:
+            yield FinishPiece("length")
 
 
 def _find_request(messages: Any) -> tuple[int, str]:
@@ -314,6 +317,8 @@ def _build_final_text(request: Request, script: DemoScript, results: list[Result
         return " ".join(f"word{number}" for number in range(1, LONG + 1))
     if request.mode == "planning":
         return PLAN
+    if "cut" in script.words:
+        return "This answer ends in the middle of"
     if results:
         return "\n".join(["Done.", *(_describe_result(result) for result in results)])
     if "think" in script.words:

@@ -35,6 +35,7 @@ from open_token.server.agent.model_interface import (
     Call,
     CallArgumentsPiece,
     CallStart,
+    FinishPiece,
     Media,
     Message,
     Piece,
@@ -173,11 +174,13 @@ def unpack_signature(text: str) -> tuple[str | None, str]:
 
 
 async def to_pieces(stream: StreamedResponse) -> AsyncGenerator[Piece, None]:
-    """Yield the pieces of an answer, and finally its usage."""
+    """Yield the pieces of an answer, and finally why it ended and its usage."""
     converter = _EventConverter()
     async for event in stream:
         for piece in converter.convert(event):
             yield piece
+    if stream.finish_reason is not None:
+        yield FinishPiece(stream.finish_reason)
     yield UsagePiece(to_usage(stream.usage))
 
 
