@@ -67,8 +67,9 @@ class Observer(Protocol):
         """Take the facts about the whole."""
         ...
 
-    def take(self, event: Event) -> None:
-        """Take one event."""
+    @property
+    def take(self) -> Callable[[Event], None] | None:
+        """What takes each event; None if the facts about the whole are enough."""
         ...
 
 
@@ -273,6 +274,8 @@ def _observe(record: Record, observer: Observer | None) -> Record:
     if observer is None:
         return record
     observer.meet(record)
+    if observer.take is None:
+        return record
     return record.with_events(_ObservedEvents(record.events, observer.take))
 
 

@@ -142,6 +142,19 @@ class TestPass:
             "source_mtime_ns": path.stat().st_mtime_ns,
         }
 
+    @pytest.mark.parametrize("mode", ["json", "ndjson"])
+    def test_the_index_says_of_an_export_what_its_file_says(self, world: World, mode: str) -> None:
+        world.options["mode"] = mode
+        write_fake_session(world.talks / "one.jsonl")
+        [change] = world.run()
+        entry = change.entry
+        facts = index.read_export_facts(world.folder / str(entry.file))
+        assert facts is not None
+        conversation, events_hash, exported_at = facts
+        assert conversation == index.ExportFacts(str(entry.id), entry.title, entry.started_at)
+        assert (events_hash, exported_at) == (entry.events_hash, entry.exported_at)
+        assert events_hash
+
     def test_what_is_as_it_was_is_not_read_again(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -511,9 +512,12 @@ def test_what_no_cache_can_keep_is_compiled_once_a_process(
     assert len(hyperscan_prefilter._COMPILED) == 1
 
 
-def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def databases_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """In a process that has searched nothing yet; grows when a database is made."""
     monkeypatch.setattr(hyperscan_prefilter, "_COMPILED", {})
     monkeypatch.setattr(hyperscan_prefilter, "_OPENED", {})
+    monkeypatch.setattr(detector_module, "_SIZES_SEARCHED", Counter())
     made: list[int] = []
     real = detector_module.build_prefilter
 
@@ -522,11 +526,22 @@ def test_small_texts_need_no_database(tmp_path: Path, monkeypatch: pytest.Monkey
         return real(*args)
 
     monkeypatch.setattr(detector_module, "build_prefilter", counting)
+    return made
+
+
+def test_small_texts_need_no_database(tmp_path: Path, databases_made: list[int]) -> None:
     detector = Detector(load_rules("secrets"), tmp_path)
     detector.find(["small"])
-    assert not made
+    assert not databases_made
     detector.find(["large " * 20_000])
-    assert made
+    assert databases_made
+
+
+def test_many_small_sessions_share_one_database(tmp_path: Path, databases_made: list[int]) -> None:
+    rules = load_rules("secrets")
+    for number in range(20):
+        Detector(rules, tmp_path).find([f"session {number} " * 500])
+    assert databases_made == [1]
 
 
 def test_without_hyperscan_the_other_prefilter_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

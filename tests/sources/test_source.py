@@ -112,6 +112,15 @@ def test_the_sample_is_short_and_passes_over_a_torn_line() -> None:
     assert of(b"plain text").sample == []
 
 
+def test_of_the_sample_no_more_is_parsed_than_is_asked_for() -> None:
+    source = of(lines({"n": 0}, *({"n": n} for n in range(1, 200))))
+    assert next(source.iter_sample()) == {"n": 0}
+    assert "sample" not in vars(source)
+    assert list(source.iter_sample()) == source.sample
+    assert list(of(b"plain text").iter_sample()) == []
+    assert list(of(b'{"a":1}\n{"b":\n{"c":3}\n').iter_sample()) == [{"a": 1}, {"c": 3}]
+
+
 @pytest.mark.parametrize("data", [b'{"a":[1]}', b'{"a":1}\n\n{"b":', b'data: {"a":1}\n\n'])
 def test_an_input_no_longer_than_its_sample_is_parsed_once(data: bytes) -> None:
     source, afresh = Source("short", data=data), Source("short", data=data)

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -28,6 +29,8 @@ _MIN_BYTES_PER_JOB = 1 << 20
 # An item whose process died is tried once more: the system may have chosen its process by chance.
 _MAX_ATTEMPTS = 2
 _STOP_SECONDS = 5.0
+# The default is 700.
+_OBJECTS_PER_COLLECTION = 50_000
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ def run_jobs(
     processes; they remove their temporary files.
     """
     if jobs <= 1:
-        for item in items:
-            yield _try_item(work, item)
+        with _collect_garbage_seldom():
+            for item in items:
+                yield _try_item(work, item)
         return
     with contextlib.closing(_Pool(work, jobs)) as pool:
         yield from pool.run(iter(items))
@@ -246,10 +250,27 @@ def _block_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextlib.contextmanager
+def _collect_garbage_seldom() -> Iterator[None]:
+    """Let the garbage collector run less often: it would take a tenth of the time of a small item.
+
+    What items leave behind is mostly freed without it, since it has no cycles.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def _serve(work: Callable[[Item], Result], connection: Connection) -> None:
     """Work on items until there are no more; runs in a process of its own."""
     _prepare_signals()
-    with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+    with (
+        contextlib.suppress(EOFError, OSError, KeyboardInterrupt),
+        _collect_garbage_seldom(),
+    ):
         while True:
             outcome = _try_item(work, connection.recv())
             connection.send((outcome.result, outcome.problem, outcome.seconds))

@@ -3,6 +3,7 @@ decides."""
 
 import functools
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -18,8 +19,14 @@ from open_token.redaction.hyperscan_prefilter import (
     read_stored_databases,
 )
 from open_token.redaction.markers import blank_markers
-from open_token.redaction.prefilter import KeywordPrefilter, Prefilter, Window, get_matcher
-from open_token.redaction.ruleset import GLUED_TOKEN_START, TOKEN_START, Rule, load_rules
+from open_token.redaction.prefilter import Prefilter, Window, get_keyword_prefilter, get_matcher
+from open_token.redaction.ruleset import (
+    GLUED_TOKEN_START,
+    TOKEN_START,
+    Rule,
+    compute_fingerprint,
+    load_rules,
+)
 from open_token.redaction.text_encoding import decode_padded, encode_all
 from open_token.redaction.validators import Candidate, Validator, load_validators
 
@@ -27,6 +34,9 @@ from open_token.redaction.validators import Candidate, Validator, load_validator
 # more text where a compiled database cannot be stored.
 _SMALL = 1 << 16
 _SMALL_WITHOUT_CACHE = 1 << 20
+_SIZES_SEARCHED: Counter[str] = Counter()
+"""How much text this process has searched without a database, by the fingerprint of the rules:
+many small sessions deserve one as much as a large session does."""
 # How much of a match and of the text around it a validator sees: what it says of a long value
 # does not depend on the rest, and its work for each match is bounded.
 _MAX_JUDGED = 1 << 13
@@ -112,8 +122,8 @@ class Detector:
         self.engine = engine
         self.checkpoint: Callable[[], None] | None = None
         """Called between windows, which are mostly lines; it may raise to end the search."""
-        self._size_seen = 0
         self._fast_prefilter: Prefilter | None = None
+        self._looked_for_database = False
         self._depth = 0
         self._prepared: dict[int, tuple[Search, Validator | None]] = {}
         self._remembered: dict[str, list[Finding]] = {}
@@ -233,25 +243,23 @@ class Detector:
         """Return the prefilter for the next text; compile a database once there is enough text."""
         if self._fast_prefilter is not None:
             return self._fast_prefilter
-        self._size_seen += size
         stored = None
-        if self._size_seen == size and self.engine != "keywords":
+        if not self._looked_for_database and self.engine != "keywords":
+            self._looked_for_database = True
             opened = get_open_prefilter(self.rules)
             if opened:
                 self._fast_prefilter = opened
                 return opened
             stored = read_stored_databases(self.rules, self.cache)
+        fingerprint = compute_fingerprint(self.rules)
+        _SIZES_SEARCHED[fingerprint] += size
         small = _SMALL if self.cache else _SMALL_WITHOUT_CACHE
-        is_large = self.engine == "auto" and self._size_seen >= small
+        is_large = self.engine == "auto" and _SIZES_SEARCHED[fingerprint] >= small
         if self.engine == "hyperscan" or stored or is_large:
             compiled = build_prefilter(self.rules, self.cache, stored)
-            self._fast_prefilter = compiled or self._keyword_prefilter
+            self._fast_prefilter = compiled or get_keyword_prefilter(self.rules)
             return self._fast_prefilter
-        return self._keyword_prefilter
-
-    @functools.cached_property
-    def _keyword_prefilter(self) -> KeywordPrefilter:
-        return KeywordPrefilter(self.rules)
+        return get_keyword_prefilter(self.rules)
 
     def _confirm(
         self, number: int, piece: bytes, windows: list[Window], encoded: list[EncodedSpan]

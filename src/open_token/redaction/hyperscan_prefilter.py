@@ -51,14 +51,13 @@ class Part(NamedTuple):
 
     rules: tuple[Rule, ...]
     numbers: tuple[int, ...]
+    finds_lines: bool = False
+    """It holds a rule with a finder once more, to find lines."""
 
 
 @functools.lru_cache(maxsize=32)
 def _split_rules(rules: tuple[Rule, ...]) -> list[Part]:
-    """Return the rules by level, those with decoders apart: one database for all is 50 % slower.
-
-    At the end come the rules with a finder once more, to find lines.
-    """
+    """Return the rules by level, those with decoders apart: one database for all is 50 % slower."""
     groups: dict[tuple[str, bool], list[int]] = {}
     for number, rule in enumerate(rules):
         groups.setdefault((rule.level, rule.validator in DECODERS), []).append(number)
@@ -67,7 +66,7 @@ def _split_rules(rules: tuple[Rule, ...]) -> list[Part]:
         parts.append(Part(RuleSet(rules[number] for number in numbers), tuple(numbers)))
     for number, rule in enumerate(rules):
         if rule.finder:
-            parts.append(Part(RuleSet([_match_whole_lines(rule)]), (number,)))
+            parts.append(Part(RuleSet([_match_whole_lines(rule)]), (number,), finds_lines=True))
     return parts
 
 
@@ -80,13 +79,13 @@ class HyperscanPrefilter:
 
     def __init__(self, rules: tuple[Rule, ...], databases: list[Any]) -> None:
         self._rules = rules
-        scans = [
-            (database, part.numbers)
-            for database, part in zip(databases, _split_rules(rules), strict=True)
-        ]
-        first_finder = len(scans) - sum(bool(rule.finder) for rule in rules)
-        self._scans = scans[:first_finder]
-        self._line_databases = {numbers[0]: database for database, numbers in scans[first_finder:]}
+        self._scans: list[tuple[Any, tuple[int, ...]]] = []
+        self._line_databases: dict[int, Any] = {}
+        for database, part in zip(databases, _split_rules(rules), strict=True):
+            if part.finds_lines:
+                self._line_databases[part.numbers[0]] = database
+            else:
+                self._scans.append((database, part.numbers))
 
     def __call__(self, data: bytes) -> list[Window]:
         windows = Windows(data, self._rules)

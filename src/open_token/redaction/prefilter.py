@@ -227,6 +227,12 @@ class KeywordPrefilter:
         return compile_re2(pattern or _MATCHES_NOTHING, longest=True), rules_of_word
 
 
+@functools.lru_cache(maxsize=32)
+def get_keyword_prefilter(rules: tuple[Rule, ...]) -> KeywordPrefilter:
+    """Return the keyword prefilter of these rules, made once a process."""
+    return KeywordPrefilter(rules)
+
+
 def _has_good_keywords(rule: Rule) -> bool:
     return min(map(len, rule.keywords), default=0) >= _MIN_KEYWORD_LENGTH
 

@@ -168,6 +168,15 @@ class Source(Origin):
                 self._all_records = records
         return [record for _, record in records]
 
+    def iter_sample(self) -> Iterator[Any]:
+        """Yield the records of `sample`; of JSON lines no more is parsed than is asked for."""
+        if "sample" in self.__dict__ or self.shape != "lines":
+            yield from self.sample
+            return
+        with contextlib.suppress(InputError):
+            for _, record in islice(self.records(is_preview=True), SAMPLE_RECORDS):
+                yield record
+
     def read_opening(self, budget: int) -> list[Any]:
         """Return the records that begin within the first bytes, without those that do not parse."""
         records = []

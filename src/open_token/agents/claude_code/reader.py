@@ -282,12 +282,13 @@ class SessionReader:
 
 def _is_subagent_file(source: Source) -> bool:
     """Return whether the file is a subagent's own: all records in it are sidechain records."""
-    flags = [
-        record["isSidechain"]
-        for record in source.sample
-        if isinstance(record, dict) and "isSidechain" in record
-    ]
-    return bool(flags) and all(flag is True for flag in flags)
+    has_flag = False
+    for record in source.iter_sample():
+        if isinstance(record, dict) and "isSidechain" in record:
+            if record["isSidechain"] is not True:
+                return False
+            has_flag = True
+    return has_flag
 
 
 def _get_full_kind(line: Line) -> str:

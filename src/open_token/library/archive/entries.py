@@ -6,7 +6,15 @@ from pathlib import Path
 import msgspec
 
 from open_token.errors import OpenTokenError
-from open_token.library.archive.index import CURRENT, EMPTY, FAILED, GONE, Entry, read_export_facts
+from open_token.library.archive.index import (
+    CURRENT,
+    EMPTY,
+    FAILED,
+    GONE,
+    Entry,
+    ExportFacts,
+    read_export_facts,
+)
 from open_token.library.archive.names import GENERATED_ID
 from open_token.library.discovery import Session
 from open_token.library.places import compute_stamp, path_to_text
@@ -40,19 +48,34 @@ def create_entry(session: Session, options: str) -> Entry:
     )
 
 
-def add_export_facts(entry: Entry, receipt: Receipt, path: Path, now: str | None) -> Entry:
+def add_export_facts(
+    entry: Entry, receipt: Receipt, conversation: ExportFacts | None, now: str | None
+) -> Entry:
     """Add what came out of an export; its title is redacted, unlike that of the session."""
     counts: dict[str, int] = {}
     for note in receipt.notes:
         counts[note.code] = counts.get(note.code, 0) + note.count
     entry = update_entry(
-        entry, id=receipt.conversation_id, events=receipt.events, bytes=receipt.bytes, notes=counts
+        entry,
+        id=receipt.conversation_id,
+        events=receipt.events,
+        bytes=receipt.bytes,
+        notes=counts,
+        archived_at=now,
+        exported_at=now,
     )
-    return update_entry(add_file_facts(entry, path), archived_at=now, exported_at=now)
+    if conversation is None:
+        return entry
+    return update_entry(
+        entry,
+        title=conversation.title,
+        started_at=conversation.started_at,
+        events_hash=receipt.integrity["events_hash"] if receipt.integrity else None,
+    )
 
 
 def add_file_facts(entry: Entry, path: Path) -> Entry:
-    """Add what an export says about itself."""
+    """Add what an export that was found in the archive says about itself."""
     facts = read_export_facts(path)
     if facts is None:
         return entry

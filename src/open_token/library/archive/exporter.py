@@ -1,8 +1,11 @@
 """Exports the sessions of an archive into pending files; works the same in any process."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from open_token.context import Context
 from open_token.errors import InputError
@@ -13,8 +16,9 @@ from open_token.library.archive.entries import (
     create_entry,
     update_entry,
 )
-from open_token.library.archive.index import Entry
+from open_token.library.archive.index import Entry, ExportFacts
 from open_token.library.discovery import Session, open_session
+from open_token.model.document import Record
 from open_token.pipeline import export
 from open_token.sources.source import Source
 from open_token.storage.files import PendingFile, make_folder, pending_file, read_ends
@@ -33,6 +37,19 @@ class FreshExport:
     entry: Entry
     copy_of: str | None
     """The id of the conversation of which this is a copy made by `handoff`, never continued."""
+
+
+class _ExportObserver:
+    """Keeps what a document says about its conversation; a detector may observe its events."""
+
+    def __init__(self, detector: HandoffCopyDetector | None) -> None:
+        self.take = detector.take if detector else None
+        self.conversation: ExportFacts | None = None
+
+    def meet(self, record: Record) -> None:
+        """Keep the facts, as far as they are of the right types: another tool may have set them."""
+        with contextlib.suppress(msgspec.ValidationError):
+            self.conversation = msgspec.convert(record.conversation, ExportFacts)
 
 
 class SessionExporter:
@@ -57,11 +74,11 @@ class SessionExporter:
         detector = None
         if may_be_copy(read_ends(session.path, 0, NOTE_TAIL_SIZE)[1]):
             detector = HandoffCopyDetector()
+        observer = _ExportObserver(detector)
         with pending_file(folder, TEMPORARY_PREFIX) as (file, out):
-            receipt = export(source, out, self._context, session.reader, detector)
-            out.flush()
+            receipt = export(source, out, self._context, session.reader, observer)
             entry = create_entry(session, self._options_text)
-            entry = add_export_facts(entry, receipt, file.path, self._context.now)
+            entry = add_export_facts(entry, receipt, observer.conversation, self._context.now)
             if session.is_folder:
                 sha256 = source.sha256
             entry = add_related_files(update_entry(entry, sha256=sha256), source, begun)
