@@ -73,6 +73,26 @@ class SizeEstimator(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
+class Selection:
+    """What a person leaves out of one export, by the ids that events have before any pass."""
+
+    dropped: frozenset[str] = frozenset()
+    """Events that are left out, with what belongs to them."""
+    without_media: frozenset[str] = frozenset()
+    """Events whose images and files are left out."""
+    first: str = ""
+    """The event with which the export begins."""
+    end: str = ""
+    """The event before which it ends."""
+
+    def __bool__(self) -> bool:
+        return self != _EVERYTHING
+
+
+_EVERYTHING = Selection()
+
+
+@dataclass(frozen=True)
 class Context:
     """Options and environment of one export."""
 
@@ -87,6 +107,7 @@ class Context:
     rule_cache: Path | None = None
     """Cache folder for compiled rules."""
     screen: RedactionOverrides = field(default_factory=RedactionOverrides)
+    selection: Selection = _EVERYTHING
     source: str = ""
     """Path of the source, which allow-list entries may refer to."""
     sign: Callable[[bytes], dict[str, Any]] | None = None

@@ -24,6 +24,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 PICTURE_ROWS = 580
+MAX_PICTURE = 150_000
 
 
 @contextlib.contextmanager
@@ -133,14 +134,15 @@ class Window:
         assert self.problems == []
         assert self.foreign == []
 
-    def take_picture(self, name: str, folder: Path) -> None:
+    def take_picture(self, name: str, folder: Path, rows: int = PICTURE_ROWS) -> None:
         """Take a picture for the documentation."""
         path = folder / f"{name}.png"
         size = self.page.viewport_size
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], PICTURE_ROWS)}
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], rows)}
         if size["width"] < size["height"]:
             clip["height"] = size["height"]
         path.write_bytes(compress_picture(self.page.screenshot(clip=clip)))
+        assert path.stat().st_size < MAX_PICTURE
 
     def find_accessibility_faults(self) -> list[str]:
         """Return the serious findings of axe-core, in the application and in the page it shows."""

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from open_token.api import build_context
-from open_token.cli.redact_review import FALSE_POSITIVE, MASK, review, summarize
+from open_token.cli.redact_review import review, summarize
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.export_options import (
     add_export_options,
@@ -34,13 +34,18 @@ from open_token.cli.shared.source_selection import (
 from open_token.cli.shared.text_input import check_text, read_chunks
 from open_token.context import Context
 from open_token.errors import InputError, OutputError, UsageError
+from open_token.library.review import (
+    FALSE_POSITIVE,
+    explain_lock,
+    keep_values,
+    remember_false_positives,
+)
 from open_token.options import split_option_words
 from open_token.passes import select
 from open_token.pipeline import export, read_record
 from open_token.redaction.explanation import collect_values
 from open_token.redaction.findings import (
     Finding,
-    compute_allow_hash,
     list_record_findings,
     list_text_findings,
 )
@@ -49,7 +54,7 @@ from open_token.redaction.media import count_media
 from open_token.redaction.report import drops_media
 from open_token.redaction.text_stream import get_text_level, redact_text
 from open_token.registry import detect_format
-from open_token.settings import Settings, add_allow_entries, load_settings
+from open_token.settings import Settings, load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
 
@@ -437,12 +442,10 @@ def _review_findings(
         console.info("review  nothing would be masked")
         return []
 
-    def explain_lock(finding: Finding) -> str:
-        if finding.type == "private_key" and context.policy.never_export_private_keys:
-            return "the policy forbids exporting private keys"
-        return ""
+    def find_lock(finding: Finding) -> str:
+        return explain_lock(finding, context)
 
-    return review(findings, console, explain_lock, writes=_has_output(args, console), remark=remark)
+    return review(findings, console, find_lock, writes=_has_output(args, console), remark=remark)
 
 
 def _apply_decisions(
@@ -460,24 +463,11 @@ def _apply_decisions(
     false_positives = [finding for finding, decision in decided if decision == FALSE_POSITIVE]
     if false_positives:
         _remember_false_positives(false_positives, context, settings, console)
-    kept = {finding.canonical for finding, decision in decided if decision != MASK}
-    screen = replace(context.screen, kept=context.screen.kept | kept)
-    return replace(context, screen=screen)
+    return keep_values(context, decided)
 
 
 def _remember_false_positives(
     findings: list[Finding], context: Context, settings: Settings, console: Console
 ) -> None:
-    if context.key is None:
-        raise UsageError(
-            "cannot remember false positives: there is no key for their hashes",
-            help="make the settings folder writable (OPEN_TOKEN_HOME moves it), "
-            "or keep the values in this export only",
-        )
-    day = (context.now or "")[:10]
-    entries = []
-    for finding in findings:
-        remark = f"{finding.type}, rule {finding.rule}, {day}"
-        entries.append((compute_allow_hash(finding, context.key), remark))
-    path = escape_controls(str(add_allow_entries(settings.folders, entries)))
-    console.info(f"allow   {pluralize(len(entries), 'value')} added to {path}, by keyed hash")
+    path = escape_controls(str(remember_false_positives(findings, context, settings.folders)))
+    console.info(f"allow   {pluralize(len(findings), 'value')} added to {path}, by keyed hash")

@@ -16,10 +16,9 @@ from open_token.cli.shared.console import (
 )
 from open_token.cli.shared.findings import fit_context
 from open_token.cli.shared.keyboard import DOWN, ENTER, ESCAPE, UP, raw_terminal, read_key
+from open_token.library.review import FALSE_POSITIVE, KEEP, MASK
 from open_token.redaction.findings import Finding, Place, abbreviate
 
-MASK, KEEP, FALSE_POSITIVE = "mask", "keep", "false for good"
-"""Decisions; JSON reports contain these words."""
 _DECISION_KEYS = {"m": MASK, "k": KEEP, "f": FALSE_POSITIVE}
 _NEXT_KEYS = ("n", " ", ENTER, DOWN)
 _BACK_KEYS = ("p", "b", UP)

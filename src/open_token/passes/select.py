@@ -1,4 +1,5 @@
-"""The select pass: leave hidden reasoning out, or show as much of it as the options allow."""
+"""The select pass: leave out what a person chose to leave out, and hidden reasoning, of which the
+options may show some."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +35,13 @@ class _SelectedEvents(msgspec.Struct, frozen=True):
 
 
 def select(record: Record, context: Context) -> Record:
-    """Return the record with its reasoning left out, or as placeholders, summaries or text."""
+    """Return the record without what its person left out, and with its reasoning left out, or as
+    placeholders, summaries or text."""
+    if context.selection:
+        # Loaded only when needed: few exports leave anything out.
+        from open_token.passes.leave_out import leave_out
+
+        record = leave_out(record, context)
     options = context.options
     if options.include == "visible-only":
         return record.with_events(_SelectedEvents(record.events, _leave_out))

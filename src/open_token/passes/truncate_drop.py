@@ -6,7 +6,7 @@ about.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 from typing import Any, cast
 
@@ -168,7 +168,7 @@ def add_actor(participants: list[Participant]) -> tuple[list[Participant], str]:
     return [*participants, actor], actor_id
 
 
-def _remove_links(event: Event, lost: set[str]) -> Event:
+def remove_links(event: Event, lost: Container[str]) -> Event:
     """Return the event without links to dropped events."""
     links = event.get("links", {})
     kept = {}
@@ -204,5 +204,5 @@ class RemainingEvents:
             if self._groups.oldest(position) <= self._last_group:
                 continue
             if self._lost:
-                event = _remove_links(event, self._lost)
+                event = remove_links(event, self._lost)
             yield event

@@ -9,7 +9,7 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, cast
 
 from open_token.context import Context
@@ -170,13 +170,17 @@ def read_file_text(block: dict[str, Any]) -> str | None:
     return None if text is None else decode_padded(text)
 
 
-def drop_media(record: Record, removal: MediaRemoval) -> Record:
-    """Return the record without images and files."""
+def drop_media(
+    record: Record, removal: MediaRemoval, event_ids: Container[str] | None = None
+) -> Record:
+    """Return the record without images and files: of all events, or of those with these ids."""
     from open_token.redaction.masker import MaskedEvents
     from open_token.storage.spool import Spool
 
     changed = MaskedEvents(record.events, array("Q"), Spool(_SPOOL_SIZE))
     for position, event in enumerate(record.events):
+        if event_ids is not None and event["id"] not in event_ids:
+            continue
         cleaned = removal.clean_event(event)
         if cleaned is not event:
             changed.positions.append(position)

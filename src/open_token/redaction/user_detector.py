@@ -17,6 +17,8 @@ from open_token.redaction.user_rules import compile_user_pattern
 from open_token.redaction.validators import load_all_validators
 
 IsAccepted = Callable[[Rule, bytes, int, int], bool]
+OWN_WORDS = "own-words"
+"""The rule for words that the person who exports marked; nothing permits them."""
 _PURPOSE = b"open-token/allow/v1"
 # RE2 reads on after a match to see whether a longer one exists, so that many matches in one long
 # text would take quadratic time; pieces of bounded size keep that bounded.
@@ -113,6 +115,8 @@ class UserRuleDetector(Detector):
         """Return the entry that permits a value; the policy overrides every entry."""
         context = self._context
         policy = context.policy
+        if rule.id == OWN_WORDS:
+            return None
         if rule.type == "private_key" and policy.never_export_private_keys:
             return None
         if canonicalize_value(rule.type, value) in context.screen.kept:

@@ -19,6 +19,7 @@ from open_token.web.changes import ROUTES, ChangeFeed
 from open_token.web.reading import Reading
 from open_token.web.responses import handle_error, handle_failure, handle_http_error
 from open_token.web.screens import SCREENS
+from open_token.web.sharing import Sharing
 from open_token.web.shell import render_shell
 from open_token.web.workspace import Workspace
 from open_token.writers.html import load_style
@@ -63,6 +64,7 @@ def build_app(workspace: Workspace) -> Starlette:
     app.state.workspace = workspace
     app.state.has_server = False
     app.state.reading = Reading()
+    app.state.sharing = Sharing(workspace, app.state.reading)
     app.state.cards = CardShelf()
     app.state.changes = ChangeFeed(workspace)
     return app

@@ -290,7 +290,9 @@
   // While a prompt is on the screen, its heading does not repeat it.
   if (self.IntersectionObserver) {
     const asked = new IntersectionObserver((seen) => seen.forEach((one) => {
-      one.target.closest("section").classList.toggle("asked", one.isIntersecting);
+      // The application may have replaced it by then.
+      const section = one.target.closest("section");
+      if (section) section.classList.toggle("asked", one.isIntersecting);
     }), { rootMargin: "-96px 0px 0px 0px" });
     all("section > .blk .prompt:not(.same)", main).forEach((one) => asked.observe(one));
   }

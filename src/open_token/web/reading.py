@@ -90,15 +90,15 @@ class Snapshot:
         self._rendered: dict[int, _RenderedBlock] = {}
         self._previous = dict(previous._rendered) if previous else {}
 
-    def render(self) -> Iterator[str]:
-        """Render the page piece by piece."""
+    def render(self, head: str = _PAGE_HEAD, script: str = _PAGE_SCRIPT) -> Iterator[str]:
+        """Render the page piece by piece; `head` refers to its style, `script` to its scripts."""
         yield from render_page(
             self.record,
             self.integrity,
             self.overview,
             self._render_sections(),
-            _PAGE_HEAD,
-            _PAGE_SCRIPT,
+            head,
+            script,
         )
         yield PAGE_END.decode()
 

@@ -11,6 +11,7 @@ _THEME_ICON = "M12 3a9 9 0 1 0 9 9c0-.5 0-1-.1-1.4A5.4 5.4 0 0 1 13.4 3.1 9 9 0 
 def render_shell(screens: Sequence[Screen], current: str) -> str:
     """Render the page in which all screens are shown; the script fills it."""
     links = "".join(_render_link(screen, current) for screen in screens if screen.in_menu)
+    names = escape_attribute(" ".join(screen.name for screen in screens))
     title = next(screen.title for screen in screens if screen.name == current)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -20,7 +21,7 @@ def render_shell(screens: Sequence[Screen], current: str) -> str:
         '<link rel="icon" href="/web/assets/icon.svg" type="image/svg+xml">'
         '<link rel="stylesheet" href="/web/assets/app.css">'
         '<script type="module" src="/web/assets/app.js"></script></head>\n'
-        '<body class="app"><a class="skip" href="#pane">to the content</a>'
+        f'<body class="app" data-screens="{names}"><a class="skip" href="#pane">to the content</a>'
         f'<nav class="rail" aria-label="Screens">{links}'
         '<button type="button" class="rail-item rail-end" data-action="theme">'
         f"{_render_icon(_THEME_ICON)}<span>Theme</span></button></nav>"

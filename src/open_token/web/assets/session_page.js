@@ -44,7 +44,8 @@ export class SessionPage {
 
   renderToolbar(row) {
     const short = row.id.length > 12 ? row.id.slice(0, 8) : row.id;
-    const has = (name) => document.querySelector(`[data-screen="${name}"]`);
+    const screens = document.body.dataset.screens.split(" ");
+    const has = (name) => screens.includes(name);
     const actions = [
       ["share", "Share", `/share/${row.key}`, `open-token redact ${short} --review -o shared.json`],
       ["", "Hand over", "", `open-token handoff ${short} --to codex`],
