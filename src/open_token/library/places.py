@@ -62,8 +62,10 @@ def _find_moved(pattern: str, env: Mapping[str, str], home: Path) -> Iterator[Pl
         root = env.get(variable)
         if not root or not pattern.startswith(f"{folder}/"):
             continue
-        if os.path.isabs(root) and Path(root) != home / folder:
-            yield Place(Path(root), pattern.removeprefix(f"{folder}/"))
+        moved = Path(root)
+        # Not os.path.isabs: before Python 3.13 it takes a path of Windows without a drive for one.
+        if moved.is_absolute() and moved != home / folder:
+            yield Place(moved, pattern.removeprefix(f"{folder}/"))
 
 
 def _resolve_folder(written: str, home: Path, cwd: Path | None) -> Path:

@@ -5,6 +5,7 @@ import io
 import marshal
 import re
 import sqlite3
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ _ALLOWED_ACTIONS = frozenset(
         sqlite3.SQLITE_SELECT,
     )
 )
+_DEVICE = re.compile(r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:[ .].*)?")
 _UPDATED_BY_SQLITE = ("sqlite_master", "sqlite_sequence")
 _ALLOWED_FUNCTIONS = frozenset(
     "json_extract -> ->> lower upper coalesce ifnull length json_valid trim like".split()
@@ -263,8 +265,18 @@ def _sanitize_name(name: str) -> str:
         if step == "..":
             steps.append("_")
         elif step not in ("", "."):
-            steps.append(re.sub(r"[\x00-\x1f:\\]", "_", step))
+            step = re.sub(r"[\x00-\x1f:\\]", "_", step)
+            steps.append(_fit_windows(step) if sys.platform == "win32" else step)
     return "/".join(steps) or "source"
+
+
+def _fit_windows(step: str) -> str:
+    """Return a name that Windows takes for a file: it has devices such as NUL in every folder."""
+    step = re.sub(r'[<>"|?*]', "_", step)
+    step = re.sub(r"[. ]+$", "_", step)
+    if _DEVICE.fullmatch(step):
+        return f"_{step}"
+    return step
 
 
 def _build_file(store: UnitStore, file: str, facts: dict[str, Any], result: RestoreResult) -> bytes:

@@ -1,6 +1,7 @@
 """The agents that have hooks, and the command that their hooks run."""
 
 import shlex
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,24 @@ def build_handler(hooks: Hooks, command: str) -> dict[str, Any]:
 def build_command(
     program: tuple[str, ...], name: str, folder: Path | None, options: tuple[str, ...] = ()
 ) -> str:
-    """Return the command line of a hook, quoted for a shell."""
+    """Return the command line of a hook, quoted for the shell that agents run it with."""
     words = [*program, "hook", "run", "--for", name]
     if folder:
         words += ["--to", str(folder)]
-    return shlex.join([*words, *options])
+    words += options
+    if sys.platform == "win32":
+        return " ".join(map(_quote_for_windows, words))
+    return shlex.join(words)
+
+
+def _quote_for_windows(word: str) -> str:
+    """Quote a word for cmd, which knows double quotes only, and for Git Bash alike.
+
+    Outside of quotes Bash would drop the backslashes of a path.
+    """
+    if word and shlex.quote(word) == word:
+        return word
+    return f'"{word}"'
 
 
 def find_our_program(handler: object, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from pathlib import PurePath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from open_token.formats.definition import Agent
@@ -103,10 +103,17 @@ def _describe_place(record: Record, overview: Overview) -> list[str]:
     agent = _find_agent(record)
     facts = [agent.title] if agent is not None else []
     if overview.cwd:
-        facts.append(to_one_line(PurePath(overview.cwd).name or overview.cwd, 60))
+        facts.append(to_one_line(_find_folder_name(overview.cwd), 60))
     if overview.branch:
         facts.append("branch " + to_one_line(overview.branch, 60))
     return facts
+
+
+def _find_folder_name(folder: str) -> str:
+    """Return the last part of a path, which may be of another system than this one."""
+    path = PureWindowsPath(folder)
+    name = path.name if path.drive else PurePosixPath(folder).name
+    return name or folder
 
 
 def _describe_usage(overview: Overview) -> list[str]:
