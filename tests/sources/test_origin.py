@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from open_token.errors import InputError
 from open_token.sources.source import Source
 
 
@@ -100,3 +101,14 @@ def test_text_is_repaired_and_that_is_noted() -> None:
     source = Source("talk", data="# grüße\n".encode() + b"\xff\n")
     assert source.text == "# grüße\n�\n"
     assert list(source.repaired) == [2]
+
+
+@pytest.mark.parametrize("use", ["rows", "whole"])
+def test_a_folder_is_neither_file_nor_database(tmp_path: Path, use: str) -> None:
+    source = Source.of_folder(tmp_path)
+    steps = {
+        "rows": lambda: list(source.rows("SELECT 1")),
+        "whole": lambda: source.whole,
+    }
+    with pytest.raises(InputError, match="this is a folder"):
+        steps[use]()

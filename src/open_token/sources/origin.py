@@ -62,9 +62,7 @@ class Origin:
         name = name or str(path)
         try:
             if path.is_dir():
-                raise InputError(
-                    "this is a folder, not a conversation", where=name, help="name a file in it"
-                )
+                raise _build_folder_error(name)
             with path.open("rb") as stream:
                 if not path.is_file():
                     return cls.of_stream(stream, name)
@@ -98,6 +96,8 @@ class Origin:
 
     def open(self) -> BinaryIO:
         """Return the bytes from the start, decompressed if they are gzip or zstd."""
+        if self.is_folder:
+            raise _build_folder_error(self.name)
         content = self._data if self._data is not None else self._small_file
         if content is not None:
             raw: BinaryIO = io.BytesIO(content)
@@ -149,7 +149,7 @@ class Origin:
         """How the bytes are compressed."""
         if self._data is not None:
             return find_compression(self._data)
-        if self.path is None:
+        if self.path is None or self.is_folder:
             return None
         with self.path.open("rb") as stream:
             return find_compression(stream.read(4))
@@ -316,6 +316,10 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
         if path.resolve().is_relative_to(root):
             found.append(path)
     return found
+
+
+def _build_folder_error(name: str) -> InputError:
+    return InputError("this is a folder, not a conversation", where=name, help="name a file in it")
 
 
 def _cannot_read(name: str, problem: OSError) -> InputError:
