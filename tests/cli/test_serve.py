@@ -111,7 +111,7 @@ FIELDS = {"method": "GET", "route": "/api/x", "status": 200, "ms": 1.5, "bytes":
 
 @pytest.mark.parametrize("kind", ["text", "json", "off"])
 def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with serve._log_to_stderr(kind):
+    with serve.log_to_stderr(kind):
         logging.getLogger("open_token.server").error(
             "a request failed", extra={"fields": {"error": "ValueError"}}
         )
@@ -129,7 +129,7 @@ def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixtu
 def test_what_the_server_says_is_reported_whole(
     capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
-    with serve._log_to_stderr(kind):
+    with serve.log_to_stderr(kind):
         logging.getLogger("open_token.server").warning(
             "a run waits for the store: %s", "the disk is full"
         )

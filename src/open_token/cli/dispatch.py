@@ -43,6 +43,7 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "replay": "Replay a recorded session offline",
         "serve": "Start the session server",
         "server": "Manage users, API keys and data of a server",
+        "acp": "Serve agents and sessions to an editor",
         "mcp": "Serve sessions to agents as MCP tools",
     },
     "Set up": {

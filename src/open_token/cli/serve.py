@@ -94,6 +94,18 @@ def run(args: argparse.Namespace, console: Console) -> int:
     config = load_config(vars(args), console.env)
     if args.check:
         return _check_config(config, args, console)
+    check_packages()
+    with log_to_stderr(config.log), interrupt_on_signals():
+        try:
+            _listen(config, args, console)
+        except KeyboardInterrupt:
+            console.info("")
+    console.info("stopped")
+    return 0
+
+
+def check_packages() -> None:
+    """Raise an error that names the packages of the server that are not installed."""
     missing = find_missing_packages()
     if missing:
         raise OpenTokenError(
@@ -101,13 +113,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
             help="pip install 'open-token-cli[server]', or in a checkout: scripts/setup server",
             code="server.packages",
         )
-    with _log_to_stderr(config.log), interrupt_on_signals():
-        try:
-            _listen(config, args, console)
-        except KeyboardInterrupt:
-            console.info("")
-    console.info("stopped")
-    return 0
 
 
 def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) -> None:
@@ -200,7 +205,7 @@ class _LineFormatter(logging.Formatter):
 
 
 @contextlib.contextmanager
-def _log_to_stderr(log_format: str) -> Iterator[None]:
+def log_to_stderr(log_format: str) -> Iterator[None]:
     """Log the server's records, and warnings of libraries, to stderr."""
     handler: logging.Handler = logging.NullHandler()
     if log_format != "off":

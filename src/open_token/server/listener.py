@@ -10,6 +10,7 @@ from typing import Any
 import socketio
 import uvicorn
 
+from open_token.server.acp.serving import run_endpoint
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.core.services import Services
@@ -82,7 +83,7 @@ async def run_server(
     """Run a listening server; on exit it stops to accept, notifies clients and finishes work."""
     # The port is bound first: the key of the owner is shown once, so the start must not fail later.
     with bind(config.host, config.port) as listener:
-        async with run_services(config, env, clock) as services:
+        async with run_services(config, env, clock) as services, run_endpoint(services):
             key = await create_first_key(services)
             live = SocketHandlers(services)
             server = Server(_uvicorn_config(config, build_asgi_app(services, live)))

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from typing import Any
 
+from open_token.server.acp.serving import run_endpoint
 from open_token.server.config import ServerConfig
 from open_token.server.core.services import Services
 from open_token.server.lifecycle import create_owner, run_services
@@ -20,7 +21,7 @@ async def run_mounted(config: ServerConfig, env: Mapping[str, str]) -> AsyncIter
 
     Whoever mounts it decides who gets that far. The key that it uses ends with it.
     """
-    async with run_services(config, env) as services:
+    async with run_services(config, env) as services, run_endpoint(services):
         owner = await _find_owner(services)
         await _revoke_keys(services, owner)
         now = services.clock.now()

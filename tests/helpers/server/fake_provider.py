@@ -59,3 +59,21 @@ def events(*items: Any) -> str:
         (f"event: {item['type']}\n" if "type" in item else "", json.dumps(item)) for item in items
     )
     return "".join(f"{name}data: {data}\n\n" for name, data in named)
+
+
+def _chunk(reason: str | None = None, **delta: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    head = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 0}
+    return {**head, "choices": [choice]}
+
+
+def chat_call(name: str, arguments: dict[str, Any], call_id: str) -> str:
+    """A tool call, as a Chat Completions service streams it."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    calls = [{"index": 0, "id": call_id, "type": "function", "function": function}]
+    return events(_chunk(role="assistant", tool_calls=calls), _chunk("tool_calls"))
+
+
+def chat_answer(text: str) -> str:
+    """A text, as a Chat Completions service streams it."""
+    return events(_chunk(role="assistant", content=text), _chunk("stop"))

@@ -1,8 +1,10 @@
 """What leaves and what comes in: blobs in full, documents unchanged, nothing half written."""
 
 import gzip
+import io
 import shutil
 import tempfile
+import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -477,3 +479,16 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     found, total = run_with_server(tmp_path, test)
     assert set(found) <= {200, 413, 422}
     assert total == 1 + found.count(200)
+
+
+def test_files_of_the_user_are_not_part_of_a_bundle(tmp_path: Path) -> None:
+    async def list_names(ask: ServerClient) -> list[str]:
+        session_id = await ask.talk()
+        ask.services.workspaces.bind(session_id, tmp_path)
+        answer = await ask("GET", f"/api/sessions/{session_id}/export")
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            return archive.namelist()
+
+    (tmp_path / "theirs.txt").write_text("theirs")
+    names = run_with_server(tmp_path / "data", list_names)
+    assert names == ["session.open-token.json", "events.ndjson"]

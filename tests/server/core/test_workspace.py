@@ -263,3 +263,22 @@ def test_those_who_watch_are_reported(tmp_path: Path) -> None:
         assert told["session_id"] == shop.session_id
 
     run_with_tools(tmp_path, do)
+
+
+def test_a_session_works_in_a_folder_of_the_user_which_outlives_it(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "theirs.txt").write_text("x" * 100)
+    workspaces = Workspaces(tmp_path / "workspaces", most_bytes=50)
+    workspaces.bind("sess_1", project)
+    # Another process knows it, too.
+    for found in (workspaces.get("sess_1"), Workspaces(tmp_path / "workspaces").get("sess_1")):
+        assert (found.folder, found.is_own) == (project, False)
+    # The limit is for what the session owns, and for a single file.
+    workspaces.get("sess_1").write("ours.txt", b"y" * 50)
+    with pytest.raises(ApiError):
+        workspaces.get("sess_1").write("large.txt", b"y" * 51)
+    workspaces.remove("sess_1")
+    assert sorted(path.name for path in project.iterdir()) == ["ours.txt", "theirs.txt"]
+    assert workspaces.get("sess_1").is_own
+    assert list((tmp_path / "workspaces").iterdir()) == []

@@ -10,7 +10,7 @@ from open_token.session import SessionState
 ALLOW = "Allow"
 ALWAYS = "Allow always in this session"
 DENY = "Deny"
-_OPTIONS = (ALLOW, ALWAYS, DENY)
+OPTIONS = (ALLOW, ALWAYS, DENY)
 _YES = frozenset({"allow", "yes", "y", "ok"})
 _MAX_SHOWN = 500
 
@@ -30,7 +30,7 @@ def check_call(context: RunContext, call: ToolCallProjection, state: SessionStat
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[:_MAX_SHOWN]} ..."
     question = f"May {context.display_name(call.tool_name)} run? {shown}"
-    options = [{"label": label} for label in _OPTIONS]
+    options = [{"label": label} for label in OPTIONS]
     return [{"question": question, "header": "Approval", "options": options}]
 
 

@@ -49,14 +49,17 @@ _DAMAGE_ERRORS = (
 )
 
 
-def write_bundle(source: Source, files: Path, out: BinaryIO, context: Context) -> None:
-    """Write the bundle of a session; the same log and files give the same bytes."""
+def write_bundle(source: Source, files: Path | None, out: BinaryIO, context: Context) -> None:
+    """Write the bundle of a session, with the files of its workspace if it has one of its own; the
+    same log and files give the same bytes."""
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, mode in ((DOCUMENT, "json"), (EVENTS, "ndjson")):
             is_pretty = context.options.pretty and mode == "json"
             options = context.options.changed(mode=mode, pretty=is_pretty)
             with archive.open(_build_member(name), "w", force_zip64=True) as member:
                 export(source, member, replace(context, options=options), "session_server")  # type: ignore[arg-type]
+        if files is None:
+            return
         for path in _list_files(files):
             # Names on disk may be any bytes; names in a zip are UTF-8.
             relative = os.fsencode(path.relative_to(files).as_posix())

@@ -219,7 +219,9 @@ async def delete_session(
     services.message_cache.forget(session_id)
     await services.tasks.remove_session(session_id)
     if delete_workspace:
-        await asyncio.to_thread(services.workspaces.get(session_id).remove_all)
+        await asyncio.to_thread(services.workspaces.remove, session_id)
+    else:
+        await asyncio.to_thread(services.workspaces.release, session_id)
 
 
 async def list_messages(services: Services, owner: str, session_id: str) -> bytes:

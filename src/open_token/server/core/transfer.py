@@ -87,7 +87,8 @@ async def export_session(
         out = tempfile.TemporaryFile(prefix="open-token-")  # noqa: SIM115 - closed when it was sent
         try:
             if form == "zip":
-                files = services.workspaces.get(session_id).folder
+                workspace = services.workspaces.get(session_id)
+                files = workspace.folder if workspace.is_own else None
                 await services.jobs.run(
                     owner,
                     lambda check: bundle.write_bundle(
@@ -200,10 +201,12 @@ async def preview_import(services: Services, owner: str, upload: Upload) -> Impo
         )
 
 
-async def import_session(services: Services, owner: str, upload: Upload) -> Session:
+async def import_session(
+    services: Services, owner: str, upload: Upload, session_id: str | None = None
+) -> Session:
     """Import a file as a new session; a failed import leaves nothing behind."""
     async with _parsed_upload(services, owner, upload) as (path, parsed):
-        session_id = services.clock.name("sess")
+        session_id = session_id or services.clock.name("sess")
         pending = PendingSessions(services.store, PENDING_KEY)
         await pending.add(session_id, owner)
         try:
@@ -310,5 +313,5 @@ async def _restore_files(
 async def _undo_import(services: Services, owner: str, session_id: str) -> None:
     await services.store.delete_session(owner, session_id)
     services.journal.evict(session_id)
-    folder = services.workspaces.get(session_id).folder
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    with contextlib.suppress(ApiError):
+        await asyncio.to_thread(services.workspaces.remove, session_id)

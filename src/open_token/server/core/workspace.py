@@ -32,6 +32,7 @@ from open_token.server.core.workspace_fs import (
     walk_tree,
 )
 from open_token.server.errors import ApiError
+from open_token.storage.files import read_optional, write_atomic
 
 if TYPE_CHECKING:
     from open_token.server.core.services import Services
@@ -41,6 +42,9 @@ _MAX_NAMED_PATHS = 100
 """Paths in one `workspace:files_changed`; beyond that a client lists the files itself."""
 _MAX_CACHED = 1000
 _CHUNK_SIZE = 1 << 20
+_BINDING_SUFFIX = ".folder"
+"""Ends the name of a file beside the workspaces that names the folder of a session; no workspace
+has a dot in its name."""
 _ENTRY_TYPES = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
@@ -59,9 +63,12 @@ class DirEntry(Struct, frozen=True, kw_only=True):
 class Workspace:
     """The folder of one session. Its methods block, so coroutines call them in a thread."""
 
-    def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
+    def __init__(self, folder: Path, most_bytes: int = 1 << 30, *, is_own: bool = True) -> None:
         self.folder = folder
         self.most_bytes = most_bytes
+        self.is_own = is_own
+        """Whether the folder belongs to the session; a folder of the user is neither limited as a
+        whole nor exported nor deleted."""
         self._used_bytes: int | None = None
         """The total size of the files; None when it must be counted again."""
         self._lock = threading.Lock()
@@ -194,6 +201,8 @@ class Workspace:
         return parts
 
     def _count_free_bytes(self) -> int:
+        if not self.is_own:
+            return self.most_bytes
         if self._used_bytes is None:
             self._used_bytes = 0
             if self.folder.exists():
@@ -266,9 +275,38 @@ class Workspaces:
         if workspace is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            workspace = Workspace(self.folder / _folder_name(session_id), self._max_bytes)
+            workspace = self._open(_folder_name(session_id))
             self._cache[session_id] = workspace
         return workspace
+
+    def bind(self, session_id: str, folder: Path) -> None:
+        """Let a session work in a folder of the user, from now on."""
+        name = _folder_name(session_id)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.folder / f"{name}{_BINDING_SUFFIX}", os.fsencode(folder), 0o600)
+        self._cache.pop(session_id, None)
+
+    def remove(self, session_id: str) -> None:
+        """Delete the workspace of a session; a folder of the user is left alone."""
+        workspace = self.get(session_id)
+        if workspace.is_own:
+            workspace.remove_all()
+        else:
+            self.release(session_id)
+
+    def release(self, session_id: str) -> None:
+        """End the work of a session in a folder of the user."""
+        binding = self.folder / f"{_folder_name(session_id)}{_BINDING_SUFFIX}"
+        with translate_os_errors():
+            binding.unlink(missing_ok=True)
+        self._cache.pop(session_id, None)
+
+    def _open(self, name: str) -> Workspace:
+        with translate_os_errors():
+            bound = read_optional(self.folder / f"{name}{_BINDING_SUFFIX}")
+        if bound is None:
+            return Workspace(self.folder / name, self._max_bytes)
+        return Workspace(Path(os.fsdecode(bound)), self._max_bytes, is_own=False)
 
 
 async def publish_files_changed(

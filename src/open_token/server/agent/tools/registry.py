@@ -55,7 +55,7 @@ async def list_session_tools(
     if config.memory and state.session.memory_enabled:
         tools.append(Remember())
     # Built-in tools come last: no server can replace Read or Bash by something of the same name.
-    offered = {**await toolbox.mcp.tools(owner, starts=starts), **toolbox.python}
+    offered = {**await toolbox.list_mcp_tools(owner, session_id, starts=starts), **toolbox.python}
     for tool in tools:
         offered[tool.spec.name] = tool
     disabled = _get_disabled(state.session.more)
