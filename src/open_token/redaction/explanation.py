@@ -140,7 +140,8 @@ def _list_near_misses(
     by_line: dict[tuple[int, str], NearMiss] = {}
     covered = list(spans)
     searched: dict[tuple[str, bytes], int] = {}
-    for miss in sorted(misses, key=lambda miss: miss.allowed is None):
+    # By rule, since the order in which rules are tried depends on the engine that searches.
+    for miss in sorted(misses, key=lambda miss: (miss.allowed is None, miss.rule.id)):
         if miss.allowed is None and not _is_worth_a_row(miss):
             continue
         excerpt = miss.before + miss.value + miss.after
@@ -164,7 +165,7 @@ def _list_near_misses(
         by_line.setdefault((line, miss.rule.id), near_miss)
         if len(by_line) == _MAX_NEAR_MISSES:
             break
-    return sorted(by_line.values(), key=lambda near: (near.line, not near.is_allowed))
+    return sorted(by_line.values(), key=lambda near: (near.line, not near.is_allowed, near.rule))
 
 
 def _is_worth_a_row(miss: _Miss) -> bool:
