@@ -164,7 +164,17 @@ def test_functions_of_the_client_are_called(client: OpenAIClient) -> None:
 
 
 @pytest.mark.spec("responses-route")
-def test_in_the_background_and_cancelled(client: OpenAIClient) -> None:
+def test_in_the_background_and_cancelled(tmp_path: Path) -> None:
+    # Without a delay, the demo model could end its answer before it is cancelled.
+    slow = RestServer(tmp_path / "slow", env={"OPEN_TOKEN_DEMO_DELAY": "0.05"})
+    try:
+        check_cancelling(OpenAIClient(slow))
+    finally:
+        slow.close()
+
+
+def check_cancelling(client: OpenAIClient) -> None:
+    """An answer in the background is cancelled while the model writes it."""
     response = client.create(input="long", background=True)
     assert response.status == "queued"
 
