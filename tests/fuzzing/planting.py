@@ -59,9 +59,9 @@ NEAR_WORDS = {"near-secret-word", "near-password-word"}
 
 # What words tell that a cut leaves apart from the value, or that are cut themselves.
 TOLD_BY_WORDS = frozenset(
-    "private-jwk kubernetes-bootstrap-token seed-phrase compared-secret spoken-password spaced-password "
-    "sidekiq-setting zapier-hook wecom-hook pipedream-hook calendar-address linkedin-secret curl-key "
-    "connection-string portainer-token intercom-token authress-key teamwork-token fullstory-key "
+    "private-jwk seed-phrase compared-secret spoken-password spaced-password sidekiq-setting "
+    "zapier-hook pipedream-hook calendar-address curl-key connection-string portainer-token "
+    "intercom-token authress-key teamwork-token fullstory-key"
     "onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
 )
 # A wrapped line is looked at where it ends with the head of a token that many use, or with a name
@@ -70,9 +70,9 @@ WRAPPED = frozenset(
     "jwt github-token github-fine-grained-token gitlab-token npm-token package-index-upload-token "
     "docker-token aws-access-key-id aws-secret-key google-api-key google-oauth-token "
     "azure-client-secret digitalocean-token vercel-token vault-token doppler-token anthropic-key "
-    "openai-key sk-key huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key "
-    "tavily-key openrouter-key slack-token sendgrid-key stripe-key shopify-token atlassian-token "
-    "linear-key notion-token figma-token supabase-key databricks-token authorization bearer "
+    "openai-key huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key "
+    "tavily-key slack-token sendgrid-key stripe-key shopify-token atlassian-token linear-key "
+    "notion-token figma-token supabase-key databricks-token authorization bearer"
     "assigned-password environment-password assigned-secret connection-password url-password".split()
 )
 LINES = frozenset(

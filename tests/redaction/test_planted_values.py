@@ -75,7 +75,7 @@ def list_leaks_in_form(
     # Few rules are for wrapped lines: all of them are tried.
     made = plants(form, share=1 if form.startswith("wrapped") else share)
     made = [plant for plant in made if is_seen(plant, form)]
-    assert len(made) > 40
+    assert len(made) > 30
     said = redacted([FORMS[form](plant.text) for plant in made], cache, engine)
     return leaks(made, said, form)
 
