@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from open_token.comparison.sequence_match import Gap, Pair, find_gaps, match_sequences
+from open_token.comparison.sequence_match import Gap, find_gaps, match_sequences, shift_pairs
 from open_token.comparison.steps import Step
+from open_token.jsontools.anchors import Pair
 from open_token.jsontools.objects import get_content
 
 _MAX_TABLE_CELLS = 1600
@@ -126,7 +127,7 @@ class _Aligner:
         keys_a = [self._a[i].key for i in gap.range_a]
         keys_b = [self._b[j].key for j in gap.range_b]
         matches = match_sequences(keys_a, keys_b)
-        return _shift_pairs(matches, gap)
+        return shift_pairs(matches, gap)
 
     def _align_gap(self, gap: Gap) -> None:
         """Pair equal steps, then reordered calls of a batch, then similar steps."""
@@ -158,7 +159,7 @@ class _Aligner:
         if level == len(KEY_FUNCTIONS):
             return
         keys_a, keys_b = self._compute_keys(gap, KEY_FUNCTIONS[level])
-        pairs = _shift_pairs(match_sequences(keys_a, keys_b), gap)
+        pairs = shift_pairs(match_sequences(keys_a, keys_b), gap)
         yield from pairs
         for inner in find_gaps(pairs, gap):
             yield from self._match_similar(inner, level + 1)
@@ -321,11 +322,6 @@ def _select_batch_calls(
         if steps[position].batch and position not in paired:
             selected.append(position)
     return selected
-
-
-def _shift_pairs(pairs: list[Pair], gap: Gap) -> list[Pair]:
-    """Return pairs of positions in a gap as pairs of indexes into the sequences."""
-    return [(gap.start_a + x, gap.start_b + y) for x, y in pairs]
 
 
 def _sum_scores(scores: list[list[float]]) -> list[list[float]]:

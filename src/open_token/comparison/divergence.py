@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from open_token.comparison.sequence_match import Pair
 from open_token.comparison.steps import Step
+from open_token.jsontools.anchors import Pair
 
 EQUAL = "equal"
 ORDER = "order_change"

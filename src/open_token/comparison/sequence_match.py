@@ -4,12 +4,11 @@ Keys that are unique on both sides are anchors (patience); the rest is matched b
 search.
 """
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-Pair = tuple[int, int]
+from open_token.jsontools.anchors import Pair, find_anchors
+
 Keys = Sequence[Hashable]
 
 _MAX_DEPTH = 12
@@ -49,7 +48,7 @@ def match_sequences(a: Keys, b: Keys) -> list[Pair]:
             continue
         anchors: list[Pair] = []
         if depth < _MAX_DEPTH:
-            anchors = _find_anchors(a, b, gap)
+            anchors = _find_anchors_in_gap(a, b, gap)
         if not anchors:
             pairs += _match_repeated(a, b, gap)
             continue
@@ -88,58 +87,14 @@ def _trim_equal_ends(a: Keys, b: Keys, gap: Gap) -> tuple[list[Pair], Gap]:
     return pairs, Gap(start_a, end_a, start_b, end_b)
 
 
-def _find_anchors(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
-    """Return keys that are unique on both sides, the longest increasing run of them."""
-    positions_b = _find_unique_keys(b, gap.range_b)
-    candidates: list[Pair] = []
-    for key, index_a in _find_unique_keys(a, gap.range_a).items():
-        index_b = positions_b.get(key)
-        if index_b is not None:
-            candidates.append((index_a, index_b))
-    return _find_longest_increasing(candidates)
+def _find_anchors_in_gap(a: Keys, b: Keys, gap: Gap) -> list[Pair]:
+    anchors = find_anchors(a[gap.start_a : gap.end_a], b[gap.start_b : gap.end_b])
+    return shift_pairs(anchors, gap)
 
 
-def _find_unique_keys(keys: Keys, positions: range) -> dict[Hashable, int]:
-    """Return the keys that occur once at these positions, in order, with their position."""
-    counts = Counter(keys[positions.start : positions.stop])
-    unique: dict[Hashable, int] = {}
-    for position in positions:
-        key = keys[position]
-        if counts[key] == 1:
-            unique[key] = position
-    return unique
-
-
-def _find_longest_increasing(candidates: list[Pair]) -> list[Pair]:
-    """Return the most pairs whose second positions increase, by patience sorting.
-
-    The first positions increase already. Each pile ends with its smallest second position.
-    """
-    tops: list[int] = []
-    last_on_pile: list[int] = []
-    predecessors: list[int] = []
-    for index, (_, position) in enumerate(candidates):
-        pile = bisect_left(tops, position)
-        if pile == len(tops):
-            tops.append(position)
-            last_on_pile.append(index)
-        else:
-            tops[pile] = position
-            last_on_pile[pile] = index
-        predecessor = -1
-        if pile > 0:
-            predecessor = last_on_pile[pile - 1]
-        predecessors.append(predecessor)
-
-    if not last_on_pile:
-        return []
-    increasing: list[Pair] = []
-    index = last_on_pile[-1]
-    while index >= 0:
-        increasing.append(candidates[index])
-        index = predecessors[index]
-    increasing.reverse()
-    return increasing
+def shift_pairs(pairs: list[Pair], gap: Gap) -> list[Pair]:
+    """Return pairs of positions in a gap as pairs of positions in the sequences."""
+    return [(gap.start_a + x, gap.start_b + y) for x, y in pairs]
 
 
 def _match_repeated(a: Keys, b: Keys, gap: Gap) -> list[Pair]:

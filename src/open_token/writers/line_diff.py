@@ -5,21 +5,18 @@ compared recursively, and small remainders by longest common subsequence.
 """
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
+
+from open_token.jsontools.anchors import Pair, find_anchors
 
 _MAX_DEPTH = 12
 _MAX_TABLE_CELLS = 2_500
 _PATCH_FILE = re.compile(r"\*\*\* (Update|Add|Delete) File: (.*)")
 _UNIFIED_FILE = re.compile(r"\+\+\+ (?:b/)?([^\t\n]*)")
 _PATCH_VERBS = {"Add": "new", "Delete": "deleted"}
-
-Pair = tuple[int, int]
-"""Indexes of a line in the old and in the new text."""
-
 
 Run = tuple[str, int]
 """So many lines in a row that are equal (a space), removed (-) or added (+)."""
@@ -130,7 +127,7 @@ def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
     anchors: list[Pair] = []
     # A hostile text could have as many nested anchors as lines, hence the limit.
     if old and new and depth < _MAX_DEPTH:
-        anchors = _find_anchors(old, new)
+        anchors = find_anchors(old, new)
     cells = len(old) * len(new)
     if not anchors and 0 < cells <= _MAX_TABLE_CELLS:
         anchors = _find_common_lines(old, new)
@@ -151,59 +148,6 @@ def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
         yield "-", len(old)
     if new:
         yield "+", len(new)
-
-
-def _find_anchors(old: list[str], new: list[str]) -> list[Pair]:
-    """Return the lines that are unique on both sides, in their longest common order."""
-    new_positions = _find_unique_lines(new)
-    pairs: list[Pair] = []
-    for line, old_index in _find_unique_lines(old).items():
-        new_index = new_positions.get(line)
-        if new_index is not None:
-            pairs.append((old_index, new_index))
-    return _find_longest_increasing(pairs)
-
-
-def _find_unique_lines(lines: list[str]) -> dict[str, int]:
-    """Return the lines that occur once, in order, with their index."""
-    counts = Counter(lines)
-    unique: dict[str, int] = {}
-    for index, line in enumerate(lines):
-        if counts[line] == 1:
-            unique[line] = index
-    return unique
-
-
-def _find_longest_increasing(pairs: list[Pair]) -> list[Pair]:
-    """Return the longest run of pairs that increases on both sides (patience sorting).
-
-    Each pile ends with the smallest index of the new text that can end a run of its length.
-    """
-    tops: list[int] = []
-    last_on_pile: list[int] = []
-    predecessors: list[int] = []
-    for index, (_, new_index) in enumerate(pairs):
-        pile = bisect_left(tops, new_index)
-        predecessor = -1
-        if pile > 0:
-            predecessor = last_on_pile[pile - 1]
-        predecessors.append(predecessor)
-        if pile == len(tops):
-            tops.append(new_index)
-            last_on_pile.append(index)
-        else:
-            tops[pile] = new_index
-            last_on_pile[pile] = index
-
-    if not last_on_pile:
-        return []
-    chain: list[Pair] = []
-    index = last_on_pile[-1]
-    while index >= 0:
-        chain.append(pairs[index])
-        index = predecessors[index]
-    chain.reverse()
-    return chain
 
 
 def _find_common_lines(old: list[str], new: list[str]) -> list[Pair]:
