@@ -6,7 +6,12 @@ from typing import Any
 import msgspec
 
 from open_token.jsontools.objects import as_list, as_object, as_text
-from open_token.replay.protocols.encoding import encode_event, parse_arguments, parse_limit
+from open_token.replay.protocols.encoding import (
+    encode_event,
+    encode_openai_error,
+    parse_arguments,
+    parse_limit,
+)
 from open_token.replay.requests import (
     Item,
     Message,
@@ -92,13 +97,7 @@ def render_stream(response: ModelResponse, request: ModelRequest) -> bytes:
 
 def render_error(status: int, message: str) -> bytes:
     """Encode an error."""
-    error = {
-        "message": message,
-        "type": "invalid_request_error",
-        "param": None,
-        "code": "replay_miss",
-    }
-    return msgspec.json.encode({"error": error})
+    return encode_openai_error(message)
 
 
 def _build_head(response: ModelResponse, request: ModelRequest, kind: str) -> dict[str, Any]:

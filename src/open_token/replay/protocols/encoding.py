@@ -1,4 +1,4 @@
-"""Server-sent events and JSON arguments, as several protocols encode them."""
+"""Server-sent events, errors and JSON arguments, as several protocols encode them."""
 
 from typing import Any
 
@@ -13,6 +13,17 @@ def encode_named_event(value: dict[str, Any]) -> bytes:
 def encode_event(value: dict[str, Any]) -> bytes:
     """Encode an event without a name."""
     return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+
+def encode_openai_error(message: str) -> bytes:
+    """Encode an error as both APIs of OpenAI return it."""
+    error = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": "replay_miss",
+    }
+    return msgspec.json.encode({"error": error})
 
 
 def parse_arguments(value: Any) -> Any:
