@@ -4,6 +4,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from open_token.builder.draft import Draft
+from open_token.formats.shared.child_sessions import add_child_session, is_left_out
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import (
     JsonObject,
     as_dicts,
@@ -23,7 +25,7 @@ from open_token.formats.shared.session_tables import (
     read_sessions,
 )
 from open_token.formats.shared.session_tree import SessionTree
-from open_token.formats.shared.thread import MAX_DEPTH, Thread
+from open_token.formats.shared.thread import Thread
 from open_token.formats.shared.token_usage import build_usage
 from open_token.formats.shared.user_shell_commands import add_command_output, add_user_command
 from open_token.jsontools.media import build_media_block, build_media_url_block
@@ -55,14 +57,13 @@ class SessionReader:
         """Read a session into the draft."""
         info = self._sessions[session_id]
         conversation = self._draft.conversation
-        conversation["id"] = session_id
         conversation["source_runtime"] = "cli"
-        title = get_text(info, "title")
-        started = _parse_time(info.get("created_at"))
-        if title:
-            conversation["title"] = title
-        if started:
-            conversation["started_at"] = started
+        set_conversation_facts(
+            self._draft,
+            conversation_id=session_id,
+            title=get_text(info, "title"),
+            started_at=_parse_time(info.get("created_at")),
+        )
         self._read_thread(session_id, Thread(self._draft, self._client, self._find_provider))
         self._providers.set_provider(conversation)
 
@@ -147,23 +148,17 @@ class SessionReader:
             self._read_subagent(child, key, ts, thread)
 
     def _read_subagent(self, session_id: str, call: str, ts: str | None, parent: Thread) -> None:
-        draft = self._draft
-        if draft.subagents == "none" or parent.depth >= MAX_DEPTH:
-            draft.note_omission("subagent", session_id, "what a subagent did is left out")
+        if is_left_out(parent, session_id):
             return
-        child = parent.create_child("subagent", session_id, session_id)
-        data: JsonObject = {"kind": "subagent", "agent_id": session_id}
-        title = get_text(self._sessions[session_id], "title")
-        if title:
-            data["description"] = title
-        if draft.subagents == "reference":
-            data["records"] = count_messages(self._source).get(session_id, 0)
-            span = draft.start_span(data, child.user_actor, ts=ts, call=call)
-            draft.end_span(span, call=call)
-            return
-        child.span = draft.start_span(data, child.user_actor, ts=ts, call=call)
-        self._read_thread(session_id, child)
-        draft.end_span(child.span, ts=child.last_ts, call=call)
+        add_child_session(
+            parent,
+            session_id,
+            lambda child: self._read_thread(session_id, child),
+            title=get_text(self._sessions[session_id], "title"),
+            count_records=lambda: count_messages(self._source).get(session_id, 0),
+            call=call,
+            ts=ts,
+        )
 
     def _read_result(self, data: JsonObject, ts: str | None, thread: Thread) -> None:
         output: Any = data.get("content")

@@ -13,6 +13,7 @@ from open_token.agents.cursor.conversation import (
     note_left_out_subagent,
 )
 from open_token.builder.draft import Draft
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
 from open_token.formats.shared.notes import format_kind
 from open_token.jsontools.media import build_media_block, build_media_url_block
@@ -83,17 +84,13 @@ class _ChatReader:
         self._conversation.providers.set_provider(self._draft.conversation)
 
     def _read_context(self, meta: JsonObject) -> None:
-        header = self._draft.conversation
-        chat_id = get_text(meta, "agentId")
-        if chat_id:
-            header["id"] = chat_id
-        title = get_text(meta, "name")
-        if title:
-            header["title"] = title
-        started_at = from_epoch(meta.get("createdAt"), 0.001)
-        if started_at:
-            header["started_at"] = started_at
-        header["source_runtime"] = "cli"
+        self._draft.conversation["source_runtime"] = "cli"
+        set_conversation_facts(
+            self._draft,
+            conversation_id=get_text(meta, "agentId"),
+            title=get_text(meta, "name"),
+            started_at=from_epoch(meta.get("createdAt"), 0.001),
+        )
         self._conversation.model = get_text(meta, "lastUsedModel")
         facts = pick_fields(meta, "mode", "approvalMode", "isRunEverything")
         parent = get_text(get_dict(meta, "subagentInfo"), "parentComposerId")

@@ -18,6 +18,7 @@ from open_token.agents.cursor.conversation import (
 )
 from open_token.agents.cursor.detect import CHATS_KEY, COMPOSERS_KEY
 from open_token.builder.draft import Draft
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import (
     JsonObject,
     drop_nulls,
@@ -242,14 +243,13 @@ def read_composer(source: Source, draft: Draft) -> None:
         return
     summary = index.composers.get(composer_id, {})
     header = draft.conversation
-    header["id"] = composer_id
-    title = get_text(summary, "name")
-    if title:
-        header["title"] = title
-    started_at = from_epoch(summary.get("createdAt"), 0.001)
-    if started_at:
-        header["started_at"] = started_at
     header["source_runtime"] = "ide"
+    set_conversation_facts(
+        draft,
+        conversation_id=composer_id,
+        title=get_text(summary, "name"),
+        started_at=from_epoch(summary.get("createdAt"), 0.001),
+    )
     conversation = Conversation(draft, asker=draft.get_actor("human", "user"))
     _ComposerReader(source, index, conversation, composer_id, 0).read()
     conversation.providers.set_provider(header)

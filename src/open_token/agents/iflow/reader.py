@@ -22,17 +22,12 @@ from open_token.formats.shared.gemini_tool_outputs import (
     unwrap_output,
 )
 from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.record_context import RecordContext
 from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
 
-_CONTEXT_FIELDS = {
-    "cwd": "cwd",
-    "gitBranch": "git_branch",
-    "version": "version",
-    "sessionId": "session_id",
-}
 Body = dict[str, Any]
 
 
@@ -43,8 +38,7 @@ class SessionReader:
         self._source = source
         self._draft = draft
         self._thread = Thread(draft, draft.get_actor("system", "iFlow CLI"), _find_provider)
-        self._context: Body = {}
-        self._last_context: tuple[Any, ...] = ()
+        self._context = RecordContext()
         self._calls: dict[str, int] = {}
         """The hash of the arguments of each call, by its id."""
         self._answer_parent: Any = None
@@ -63,7 +57,7 @@ class SessionReader:
                     "skipped-record", f"line {number}", "line is not a JSON object"
                 )
         conversation = self._draft.conversation
-        session_id = self._context.get("session_id")
+        session_id = self._context.facts.get("session_id")
         if session_id:
             conversation["id"] = session_id
         if self._draft.first_ts:
@@ -95,22 +89,8 @@ class SessionReader:
 
     def _update_context(self, record: Body, ts: str | None) -> None:
         """Annotate where the session runs, when that is first seen and when it changes."""
-        context = (
-            record.get("cwd"),
-            record.get("gitBranch"),
-            record.get("version"),
-            record.get("sessionId"),
-        )
-        if context == self._last_context:
-            return
-        self._last_context = context
-        facts = {}
-        for key, name in _CONTEXT_FIELDS.items():
-            value = as_text(record.get(key))
-            if value:
-                facts[name] = value
-        if not facts.items() <= self._context.items():
-            self._context |= facts
+        facts = self._context.update(record)
+        if facts:
             self._thread.add_annotation({"kind": "context", **facts}, ts=ts)
 
     def _read_snapshot(

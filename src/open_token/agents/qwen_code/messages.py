@@ -17,18 +17,13 @@ from open_token.formats.shared.gemini_tool_outputs import (
     unwrap_output,
 )
 from open_token.formats.shared.notes import format_kind
+from open_token.formats.shared.record_context import RecordContext
 from open_token.formats.shared.thread import Thread
 from open_token.jsontools.timestamps import to_utc
 
 # User records with any other subtype were written by the client: notices, prompts of subagents.
 _TYPED_SUBTYPES = (None, "mid_turn_user_message", "realtime_message")
 _HOOK_CONTEXT = "<qwen:user-prompt-submit-context>"
-_CONTEXT_FIELDS = {
-    "cwd": "cwd",
-    "gitBranch": "git_branch",
-    "version": "version",
-    "sessionId": "session_id",
-}
 # Records outside the conversation: the last record of the tree is never one of them.
 _DETACHED_SUBTYPES = (
     "session_artifact_event",
@@ -62,10 +57,9 @@ class FileReader:
         """The uuid and the title of each title record."""
         self.title_positions: dict[str, str] = {}
         """Where each title was first given."""
-        self.context: Body = {}
+        self.context = RecordContext()
         self.model: str | None = None
         """The model of answers that name none."""
-        self._last_context: tuple[Any, ...] = ()
         self._read_subagents = read_subagents
 
     def read_record(self, record: Any, position: str) -> None:
@@ -113,24 +107,8 @@ class FileReader:
 
         A subagent shares the context of its session.
         """
-        context = (
-            record.get("cwd"),
-            record.get("gitBranch"),
-            record.get("version"),
-            record.get("sessionId"),
-        )
-        if context == self._last_context:
-            return
-        self._last_context = context
-        facts = {}
-        for key, name in _CONTEXT_FIELDS.items():
-            value = as_text(record.get(key))
-            if value:
-                facts[name] = value
-        if facts.items() <= self.context.items():
-            return
-        self.context |= facts
-        if self.thread.span is None:
+        facts = self.context.update(record)
+        if facts and self.thread.span is None:
             self.thread.add_annotation({"kind": "context", **facts}, ts=ts)
 
     def _get_parts(self, record: Body, position: str) -> list[Body]:

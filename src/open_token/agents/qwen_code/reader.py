@@ -47,8 +47,8 @@ class SessionReader:
         conversation = self._draft.conversation
         if self._own_agent_id:
             conversation["id"] = f"{_PREFIX}{self._own_agent_id}"
-        elif file.context.get("session_id"):
-            conversation["id"] = file.context["session_id"]
+        elif file.context.facts.get("session_id"):
+            conversation["id"] = file.context.facts["session_id"]
         self._set_title(file)
         if self._draft.first_ts:
             conversation["started_at"] = self._draft.first_ts

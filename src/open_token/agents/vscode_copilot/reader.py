@@ -13,6 +13,7 @@ from open_token.agents.vscode_copilot.values import (
 )
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import (
     JsonObject,
     get_dict,
@@ -71,17 +72,15 @@ class SessionReader:
         return {}, {}
 
     def _read_session(self, session: JsonObject) -> None:
-        conversation = self._draft.conversation
-        conversation["source_runtime"] = "ide"
+        self._draft.conversation["source_runtime"] = "ide"
         session_id = get_text(session, "sessionId")
-        title = get_text(session, "customTitle") or get_text(session, "name")
         started = from_epoch(session.get("creationDate"), 0.001)
-        if session_id:
-            conversation["id"] = session_id
-        if title:
-            conversation["title"] = title
-        if started:
-            conversation["started_at"] = started
+        set_conversation_facts(
+            self._draft,
+            conversation_id=session_id,
+            title=get_text(session, "customTitle") or get_text(session, "name"),
+            started_at=started,
+        )
         facts = {
             "cwd": self._find_folder(),
             "session_id": session_id,

@@ -8,6 +8,8 @@ import msgspec
 
 from open_token.builder.draft import Draft
 from open_token.errors import InputError
+from open_token.formats.shared.child_sessions import add_child_session, is_left_out
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import (
     JsonObject,
     get_dict,
@@ -20,7 +22,7 @@ from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.session_tables import NO_OWNER
 from open_token.formats.shared.session_tree import SessionTree
-from open_token.formats.shared.thread import MAX_DEPTH, Thread
+from open_token.formats.shared.thread import Thread
 from open_token.formats.shared.token_usage import build_usage
 from open_token.jsontools.media import build_media_block
 from open_token.jsontools.timestamps import to_utc
@@ -49,8 +51,8 @@ class ThreadReader:
         self._providers = ProviderTracker()
         self._provider: str | None = None
         self._client = draft.get_actor("system", "Zed")
-        self._told: set[str] = set()
-        """The subagents that were told where their call is."""
+        self._read_children: set[str] = set()
+        """The subagents that were read where their call is."""
 
     def _find_provider(self, model: str) -> str | None:
         return self._providers.add_model(self._provider, model or None)
@@ -60,14 +62,13 @@ class ThreadReader:
         document = load_document(self._source, thread_id)
         row = self._rows[thread_id]
         conversation = self._draft.conversation
-        conversation["id"] = thread_id
         conversation["source_runtime"] = "ide"
-        title = get_text(row, "summary") or get_text(document, "title")
-        started = to_utc(row.get("created_at")) or to_utc(row.get("updated_at"))
-        if title:
-            conversation["title"] = title
-        if started:
-            conversation["started_at"] = started
+        set_conversation_facts(
+            self._draft,
+            conversation_id=thread_id,
+            title=get_text(row, "summary") or get_text(document, "title"),
+            started_at=to_utc(row.get("created_at")) or to_utc(row.get("updated_at")),
+        )
         thread = Thread(self._draft, self._client, self._find_provider)
         folders = _get_folders(row)
         if folders:
@@ -86,7 +87,7 @@ class ThreadReader:
         for number, message in enumerate(messages, 1):
             self._read_message(message, f"message {number}", thread)
         for child in self._tree.get_children(thread_id):
-            if child not in self._told:
+            if child not in self._read_children:
                 self._read_subagent(child, None, thread)
         self._add_facts(document, thread)
 
@@ -211,7 +212,7 @@ class ThreadReader:
         """Return the thread that a call started: its result names it."""
         result = get_dict(results, call_id or "")
         child = get_text(get_dict(result, "output"), "session_id")
-        return child if child in self._rows and child not in self._told else None
+        return child if child in self._rows and child not in self._read_children else None
 
     def _add_result(self, call_id: str | None, result: Any, place: str, thread: Thread) -> None:
         if type(result) is not dict:
@@ -225,31 +226,25 @@ class ThreadReader:
         )
 
     def _read_subagent(self, child_id: str, call: str | None, parent: Thread) -> None:
-        draft = self._draft
-        self._told.add(child_id)
-        if draft.subagents == "none" or parent.depth >= MAX_DEPTH:
-            draft.note_omission("subagent", child_id, "what a subagent did is left out")
+        self._read_children.add(child_id)
+        if is_left_out(parent, child_id):
             return
         try:
             document = load_document(self._source, child_id)
         except InputError:
-            draft.note_omission("broken-record", child_id, "subagent that cannot be read")
+            self._draft.note_omission("broken-record", child_id, "subagent that cannot be read")
             return
-        child = parent.create_child("subagent", child_id, child_id)
-        data: JsonObject = {"kind": "subagent", "agent_id": child_id}
-        title = get_text(self._rows[child_id], "summary")
-        if title:
-            data["description"] = title
-        if draft.subagents == "reference":
-            data["records"] = len(get_dicts(document, "messages"))
-            span = draft.start_span(data, child.user_actor, call=call)
-            draft.end_span(span, call=call)
-            return
-        child.span = draft.start_span(data, child.user_actor, call=call)
         provider = self._provider
-        self._read_thread(child_id, document, child)
+        add_child_session(
+            parent,
+            child_id,
+            lambda child: self._read_thread(child_id, document, child),
+            title=get_text(self._rows[child_id], "summary"),
+            count_records=lambda: len(get_dicts(document, "messages")),
+            call=call,
+        )
+        # Reading the subagent has set its own.
         self._provider = provider
-        draft.end_span(child.span, call=call)
 
     def _add_facts(self, document: JsonObject, thread: Thread) -> None:
         summary = document.get("detailed_summary") or document.get("detailed_summary_state")

@@ -6,6 +6,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.chatgpt_export.content import FILE_ID, Body, ContentReader, get_object
 from open_token.formats.chatgpt_export.detect import LAYOUT
 from open_token.formats.chatgpt_export.tool_calls import CallTracker
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.export_assets import Assets
 from open_token.formats.shared.fields import as_text, pick_fields
@@ -99,17 +100,13 @@ class _ConversationReader:
         conversation = self._conversation
         facts["source_runtime"] = "web"
         facts["provider"] = "openai"
-        conversation_id = as_text(conversation.get("conversation_id")) or as_text(
-            conversation.get("id")
+        conversation_id = as_text(conversation.get("conversation_id"))
+        set_conversation_facts(
+            self._draft,
+            conversation_id=conversation_id or as_text(conversation.get("id")),
+            title=as_text(conversation.get("title")),
+            started_at=from_epoch(conversation.get("create_time")),
         )
-        if conversation_id:
-            facts["id"] = conversation_id
-        title = as_text(conversation.get("title"))
-        if title:
-            facts["title"] = title
-        started_at = from_epoch(conversation.get("create_time"))
-        if started_at:
-            facts["started_at"] = started_at
         context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
         if context:
             self._draft.add_annotation({"kind": "context", **context})

@@ -11,6 +11,7 @@ from open_token.formats.shared.anthropic_blocks import (
     parse_output,
     unpack_block,
 )
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
 from open_token.formats.shared.message_tree import MessageTree
@@ -80,15 +81,12 @@ class _ConversationReader:
         conversation = self._conversation
         facts["source_runtime"] = "web"
         facts["provider"] = "anthropic"
-        conversation_id = as_text(conversation.get("uuid"))
-        if conversation_id:
-            facts["id"] = conversation_id
-        title = as_text(conversation.get("name"))
-        if title:
-            facts["title"] = title
-        started_at = to_utc(conversation.get("created_at"))
-        if started_at:
-            facts["started_at"] = started_at
+        set_conversation_facts(
+            self._draft,
+            conversation_id=as_text(conversation.get("uuid")),
+            title=as_text(conversation.get("name")),
+            started_at=to_utc(conversation.get("created_at")),
+        )
         context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
         if context:
             self._draft.add_annotation({"kind": "context", **context})

@@ -11,7 +11,7 @@ from open_token.formats.shared.export_archive import (
 )
 from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_json_text
 from open_token.formats.shared.message_dicts import parse_message
-from open_token.formats.shared.notes import note_tool_definitions
+from open_token.formats.shared.notes import list_tool_names, note_tool_definitions
 from open_token.formats.shared.repeated_history import HistoryWriter, MessageContext
 from open_token.formats.shared.row_shapes import (
     get_message_column,
@@ -204,13 +204,7 @@ class _RowReader:
         if value is not None and not isinstance(tools, list):
             add_labels(self._draft, {"tools": value})
             return
-        names = []
-        for tool in as_dicts(tools):
-            function = tool.get("function")
-            definition = function if isinstance(function, dict) else tool
-            name = as_text(definition.get("name"))
-            if name:
-                names.append(name)
+        names = list_tool_names(tools)
         if names:
             self._draft.add_annotation({"kind": "tools", "names": names})
             note_tool_definitions(self._draft.note_omission, tools, "column tools")

@@ -5,6 +5,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.grok_export.detect import LAYOUT
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
 from open_token.formats.shared.export_assets import Assets, build_asset_block, detect_media_type
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
@@ -83,15 +84,12 @@ class _ConversationReader:
         conversation = self._conversation
         facts["source_runtime"] = "web"
         facts["provider"] = "other"
-        conversation_id = as_text(conversation.get("id"))
-        if conversation_id:
-            facts["id"] = conversation_id
-        title = as_text(conversation.get("title"))
-        if title:
-            facts["title"] = title
-        started_at = to_utc(conversation.get("create_time"))
-        if started_at:
-            facts["started_at"] = started_at
+        set_conversation_facts(
+            self._draft,
+            conversation_id=as_text(conversation.get("id")),
+            title=as_text(conversation.get("title")),
+            started_at=to_utc(conversation.get("create_time")),
+        )
         context = {name: conversation[name] for name in _CONTEXT_FIELDS if conversation.get(name)}
         if context:
             self._draft.add_annotation({"kind": "context", **context})

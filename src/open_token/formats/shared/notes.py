@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from open_token.builder.draft import Draft
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text
 from open_token.sources.source import Source
 
 _KIND_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,47}")
@@ -33,9 +34,24 @@ def note_tool_definitions(note: Callable[[str, str, str], None], tools: Any, pla
 def _has_description(tool: Any) -> bool:
     if not isinstance(tool, dict):
         return False
-    function = tool.get("function")
-    definition = function if isinstance(function, dict) else tool
+    definition = get_tool_definition(tool)
     return any(value for key, value in definition.items() if key not in _NAMING_FIELDS)
+
+
+def list_tool_names(tools: Any) -> list[str]:
+    """Return the names of tools as requests define them."""
+    names = []
+    for tool in as_dicts(tools):
+        name = as_text(get_tool_definition(tool).get("name"))
+        if name:
+            names.append(name)
+    return names
+
+
+def get_tool_definition(tool: JsonObject) -> JsonObject:
+    """Return the object that names a tool: OpenAI puts it into a field of its own."""
+    function = tool.get("function")
+    return function if isinstance(function, dict) else tool
 
 
 def note_file_faults(file: Source, name: str, draft: Draft) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from open_token.builder.draft import Draft
+from open_token.formats.shared.conversation_facts import set_conversation_facts
 from open_token.formats.shared.fields import JsonObject, as_text
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
 from open_token.formats.shared.notes import format_kind
@@ -110,12 +111,12 @@ class ProductChat:
         """Set the facts about the conversation."""
         facts = self.draft.conversation
         facts["source_runtime"] = self._runtime
-        if as_text(chat_id):
-            facts["id"] = chat_id
-        if as_text(title):
-            facts["title"] = title
-        if started_at or self.draft.first_ts:
-            facts["started_at"] = started_at or self.draft.first_ts or ""
+        set_conversation_facts(
+            self.draft,
+            conversation_id=as_text(chat_id),
+            title=as_text(title),
+            started_at=started_at or self.draft.first_ts,
+        )
         self._providers.set_provider(facts)
 
 

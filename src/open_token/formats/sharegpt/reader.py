@@ -10,7 +10,7 @@ from open_token.formats.shared.export_archive import (
     note_empty_conversation,
 )
 from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_arguments
-from open_token.formats.shared.notes import format_kind, note_tool_definitions
+from open_token.formats.shared.notes import format_kind, list_tool_names, note_tool_definitions
 from open_token.formats.sharegpt.detect import LAYOUT
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -27,7 +27,7 @@ _ROLES = {
     ),
 }
 _PLACEHOLDERS = {"image": "<image>", "video": "<video>", "audio": "<audio>"}
-# The columns that are told as something else.
+# The columns that become something else than labels.
 _KNOWN_COLUMNS = frozenset(
     "id conversations messages system tools images videos audios chosen rejected kto_tag".split()
 )
@@ -100,13 +100,7 @@ class _ConversationReader:
     def _add_tools(self, value: Any) -> None:
         """Add the names of the tools, which are given as a list or as JSON text."""
         tools = _as_list(parse_arguments(value))
-        names = []
-        for tool in as_dicts(tools):
-            function = tool.get("function")
-            definition = function if isinstance(function, dict) else tool
-            name = as_text(definition.get("name"))
-            if name:
-                names.append(name)
+        names = list_tool_names(tools)
         if names:
             self._draft.add_annotation({"kind": "tools", "names": names})
             note_tool_definitions(self._draft.note_omission, tools, "message 0")
