@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 
-from helpers import fake_format
+from helpers import fake_format, fake_multi_format
 from helpers.terminal import Terminal
 from open_token.cli import main
+from open_token.errors import InputError
 from open_token.registry import READERS
+from open_token.sources.source import Source
 
 # Stands in every input; whatever goes wrong, no message may show it.
 MARKER = "xylophone"
@@ -514,6 +516,40 @@ class TestPages:
         talk = shell.write("holiday.csv", b"a,b\n1,2\n")
         assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 3
         assert not (shell.folder / "talk.html").exists()
+
+
+class TestAllConversations:
+    def test_one_that_fails_is_reported_and_costs_the_exit_code(
+        self, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fake_multi_format.install_multi_format(monkeypatch)
+        read = fake_multi_format.read
+
+        def fail(source: Source, draft: Any) -> None:
+            if source.conversation == "b":
+                raise InputError("this part is damaged", where="chats.json:2", help="mend it")
+            read(source, draft)
+
+        monkeypatch.setattr(fake_multi_format, "read", fail)
+        chats = [{"talk": name, "says": [MARKER]} for name in "abc"]
+        path = shell.write("chats.json", json.dumps(chats).encode())
+        folder = shell.folder / "out"
+        assert shell.run(path, "--conversation", "all", "-o", str(folder), "--json") == 1
+        assert "conversation 2 was not exported: this part is damaged" in shell.err
+        assert "--> chats.json:2" in shell.err
+        result = json.loads(shell.out)
+        assert [item["id"] for item in result["conversations"]] == ["a", "c"]
+        assert result["failures"] == [{"number": 2, "id": "b", "error": "input"}]
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "1_a.json",
+            "3_c.json",
+            "index.json",
+        ]
+
+    def test_jobs_are_for_several_conversations(self, shell: Shell) -> None:
+        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        assert shell.run(talk, "--jobs", "2") == 2
+        assert "--jobs needs --conversation all" in shell.err
 
 
 class TestFormsOfOthers:

@@ -122,6 +122,31 @@ class TestConversation:
         assert told("talk.json", "log.txt")[0] == 2
         assert told("--check")[0] == 2
 
+    def test_one_that_cannot_be_read_is_reported_and_the_others_are_searched(
+        self, told: Told
+    ) -> None:
+        Path("binary.txt").write_bytes(b"start \0 end")
+        sources = ("gone.json", "talk.json", "binary.txt", "log.txt")
+        code, out, err = told("--check", *sources)
+        assert code == 3
+        assert "log.txt: line 2" in out
+        assert "not searched: " in err
+        assert "--> binary.txt" in err
+        assert "--> gone.json" in err
+        assert " in 2 files would be masked at level secrets" in err
+        assert told("--check", "gone.json", "binary.txt")[0] == 3
+
+    def test_several_processes_report_the_same(self, told: Told) -> None:
+        for number in range(4):
+            lines = "".join(f"line {line} of a long text\n" for line in range(30_000))
+            Path(f"log{number}.txt").write_text(f"{lines}password={PASSWORD}{number}\n{lines}")
+        words = ("--check", "--json", "log0.txt", "gone.json", "log1.txt", "log2.txt", "log3.txt")
+        one = told(*words, "--jobs", "1")
+        two = told(*words, "--jobs", "2")
+        assert one == two
+        assert one[0] == 3
+        assert [report["count"] for report in json.loads(one[1])["reports"]] == [1, 1, 1, 1]
+
     def test_check_on_a_screen_is_a_table(
         self, told: Told, monkeypatch: pytest.MonkeyPatch
     ) -> None:

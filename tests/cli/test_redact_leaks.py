@@ -14,6 +14,7 @@ from fuzzing.planting import FORMS, LEVELS, is_left, is_seen, plants
 from helpers.terminal import Terminal
 from open_token.cli import main
 from open_token.cli import redact as redact_module
+from open_token.cli import redact_search as search_module
 from open_token.cli import rules as rules_module
 from open_token.cli.shared import findings as found_module
 from open_token.redaction.rule_catalogue import fill_placeholders
@@ -174,8 +175,8 @@ def refusing(*_: object, **__: object) -> object:
     ("module", "name", "words"),
     [
         (redact_module, "export", ["redact", *WORDS, "-o", "out.json"]),
-        (redact_module, "read_record", ["redact", *WORDS, "--check"]),
-        (redact_module, "list_record_findings", ["redact", *WORDS, "--report", "report.json"]),
+        (search_module, "read_record", ["redact", *WORDS, "--check"]),
+        (search_module, "list_record_findings", ["redact", *WORDS, "--report", "report.json"]),
         (redact_module, "redact_text", ["redact", "log.txt", "-o", "out.txt"]),
         (redact_module, "redact_text", ["redact", "-"]),
         (found_module, "to_json", ["redact", "log.txt", "--report", "-"]),

@@ -1,6 +1,9 @@
 """Sources with several conversations: list them, choose one, export all with an index."""
 
+import io
 import json
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +87,9 @@ def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
 
 def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    receipts = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    exported = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    receipts = exported.receipts
+    assert exported.failures == []
     assert [receipt.events for receipt in receipts] == [1, 2, 1]
     assert sorted(item.name for item in folder.iterdir()) == [
         "1_aa1.json",
@@ -109,19 +114,45 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
     assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
 
 
-def test_a_failure_leaves_no_folder(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = fake_multi_format.read
+def fail_at(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the reader fail at conversations whose id contains a text."""
+    read = fake_multi_format.read
 
     def fail(source: Source, draft: Any) -> None:
-        if source.conversation == "aa2":
+        if wanted in str(source.conversation):
             raise InputError("the disk fails", where=source.name)
-        told(source, draft)
+        read(source, draft)
 
     monkeypatch.setattr(fake_multi_format, "read", fail)
-    with pytest.raises(InputError):
+
+
+def test_one_that_fails_is_reported_and_the_others_are_exported(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_at("aa2", monkeypatch)
+    folder = tmp_path / "out"
+    exported = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    assert [receipt.conversation_id for receipt in exported.receipts] == ["aa1", "../b 3"]
+    (failure,) = exported.failures
+    assert (failure.number, failure.id, failure.problem.what) == (2, "aa2", "the disk fails")
+    index = json.loads((folder / "index.json").read_text())
+    assert index["conversations"][1] == {
+        "number": 2,
+        "id": "aa2",
+        "events": 0,
+        "error": "input",
+    }
+    assert list_exports(folder) == [folder / "1_aa1.json", folder / "3_b-3.json"]
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_failure_of_all_leaves_no_folder(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_at("", monkeypatch)
+    with pytest.raises(InputError) as caught:
         export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({}))
+    assert caught.value.what == "the disk fails"
     assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
 
 
@@ -141,10 +172,10 @@ def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
 
 def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps([{"talk": "empty", "says": []}, *TALKS]))
-    assert (
-        len(export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({})))
-        == 3
+    exported = export_conversations(
+        Source.of(path), "many_talks", tmp_path / "out", load_context({})
     )
+    assert len(exported.receipts) == 3
     index = json.loads((tmp_path / "out" / "index.json").read_text())
     assert index["conversations"][0] == {"number": 1, "id": "empty", "events": 0}
     assert len(list_exports(tmp_path / "out")) == 3
@@ -169,3 +200,65 @@ def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Pat
         )
     assert caught.value.code == "input.no-events"
     assert not (tmp_path / "made").exists()
+
+
+def write_chats(path: Path, texts: list[Any]) -> None:
+    """Write an export of ChatGPT with a conversation for each text."""
+    chats = [
+        {
+            "conversation_id": f"chat-{number}",
+            "title": f"Chat {number}",
+            "create_time": 1_700_000_000 + number,
+            "current_node": "b",
+            "mapping": {
+                "a": {"id": "a", "parent": None, "children": ["b"], "message": None},
+                "b": {
+                    "id": "b",
+                    "parent": "a",
+                    "children": [],
+                    "message": {
+                        "id": "b",
+                        "author": {"role": "user"},
+                        "create_time": 1_700_000_000 + number,
+                        "content": {"content_type": "text", "parts": [text]},
+                    },
+                },
+            },
+        }
+        for number, text in enumerate(texts)
+    ]
+    path.write_text(json.dumps(chats))
+
+
+def test_several_processes_write_the_same_files(tmp_path: Path) -> None:
+    source = tmp_path / "conversations.json"
+    write_chats(source, [f"chat {number}: " + "a long text, " * 20_000 for number in range(12)])
+    context = replace(load_context({"exported_at": "omit"}), key=bytes(32))
+    folders = [tmp_path / "one", tmp_path / "two"]
+    shares: list[list[tuple[int, int]]] = []
+    for jobs, folder in enumerate(folders, 1):
+        seen: list[tuple[int, int]] = []
+        exported = export_conversations(
+            Source.of(source),
+            "chatgpt_export",
+            folder,
+            context,
+            jobs=jobs,
+            report=lambda done, total, seen=seen: seen.append((done, total)),
+        )
+        assert exported.failures == []
+        shares.append(seen)
+    assert shares[0] == shares[1] == [(number, 12) for number in range(1, 13)]
+    files = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders]
+    assert len(files[0]) == 13
+    assert files[0] == files[1]
+
+
+def test_a_source_for_another_process_is_opened_anew(path: Path) -> None:
+    source = Source.of(path)
+    assert source.document
+    copy = pickle.loads(pickle.dumps(source))
+    assert "_parsed_document" not in vars(copy)
+    assert copy.document == TALKS
+    piped = Source.of_stream(io.BytesIO(b'{"a": 1}'), "<stdin>")
+    assert pickle.loads(pickle.dumps(piped)).document == {"a": 1}

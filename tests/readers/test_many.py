@@ -55,9 +55,11 @@ def test_they_are_listed_chosen_and_exported(reader: str, tmp_path: Path) -> Non
         assert (
             str(number) in names or select_conversation(source, reader, str(number)).id == name
         )  # an id comes before a number
-    receipts = export_conversations(
+    exported = export_conversations(
         source, reader, tmp_path / "out", Context(ExportOptions.of(ALL), key=KEY)
     )
+    assert exported.failures == []
+    receipts = exported.receipts
     index = json.loads((tmp_path / "out" / "index.json").read_bytes())
     assert [entry.get("source_id", entry["id"]) for entry in index["conversations"]] == names
     documents = [json.loads(file.read_bytes()) for file in list_exports(tmp_path / "out")]

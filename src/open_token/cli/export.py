@@ -18,6 +18,7 @@ from open_token.cli.shared.export_options import (
     warn_about_options,
 )
 from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.jobs import add_jobs_option, parse_jobs
 from open_token.cli.shared.output import (
     choose_output_name,
     refuse_folder,
@@ -25,6 +26,7 @@ from open_token.cli.shared.output import (
 )
 from open_token.cli.shared.progress import Progress
 from open_token.cli.shared.receipt import print_receipt
+from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.cli.shared.source_selection import (
     SOURCE_HELP,
     SelectedSource,
@@ -37,7 +39,7 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.library.export_many import INDEX_NAME, export_conversations
+from open_token.library.export_many import INDEX_NAME, Failure, export_conversations
 from open_token.model.document import Event, Record
 from open_token.model.omissions import Note, summarize_omissions
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
@@ -65,6 +67,7 @@ HELP = Help(
     ),
     exit_codes=(
         ("0", "Exported"),
+        ("1", "Exported, but some conversations of --conversation all could not be read"),
         ("2", "Invalid usage"),
         ("3", "Cannot read, write or fit into max_bytes"),
         ("130", "Interrupted"),
@@ -95,6 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "all: each into a file of the folder -o",
         conversation_metavar="ID|N|all",
     )
+    add_jobs_option(parser._action_groups[-1], "With --conversation all, ")
     output = parser.add_argument_group("Output")
     output.add_argument(
         "-o",
@@ -239,6 +243,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
             raise UsageError("--conversation all needs an output folder", help="add -o FOLDER")
     else:
         refuse_folder(args.output)
+        if args.jobs is not None:
+            raise UsageError(
+                "--jobs needs --conversation all",
+                help="one conversation is exported by one process",
+            )
 
 
 def _add_signer(key: str, context: Context, console: Console) -> Context:
@@ -277,19 +286,50 @@ def _export_all(
     source = selected.source
     reader = select_reader(args.reader, selected)
     observer = FidelityObserver() if args.report else None
-    with Progress(source.size, console) as progress:
-        source.progress = progress
-        receipts = export_conversations(source, reader, Path(args.output), context, observer)
-    source.progress = None
+    size = source.size
+
+    def show_share(done: int, total: int) -> None:
+        progress(size * done // total)
+
+    with (
+        Progress(size, console, "exporting conversations", has_rate=True) as progress,
+        interrupt_on_signals(),
+    ):
+        exported = export_conversations(
+            source,
+            reader,
+            Path(args.output),
+            context,
+            observer,
+            jobs=parse_jobs(args),
+            report=show_share,
+        )
     source.conversation = None
+    receipts = exported.receipts
     _print_receipts(receipts, reader, args.output, console)
+    for failure in exported.failures:
+        console.warn(_describe_failure(failure))
     result: dict[str, Any] = {"conversations": [_summarize(receipt) for receipt in receipts]}
+    if exported.failures:
+        result["failures"] = [
+            {"number": failure.number, "id": failure.id, "error": failure.problem.code}
+            for failure in exported.failures
+        ]
     if observer:
         notes = [note for receipt in receipts for note in receipt.notes]
         result["fidelity"] = observer.report(source, reader, notes, console)
     if args.json:
         console.print_json({"schema": "open-token/receipts/1", "output": args.output, **result})
-    return 0
+    return 1 if exported.failures else 0
+
+
+def _describe_failure(failure: Failure) -> str:
+    problem = failure.problem
+    where = escape_controls(problem.where or failure.id[:60])
+    return (
+        f"conversation {failure.number} was not exported: {escape_controls(problem.what)}"
+        f"\n  --> {where}"
+    )
 
 
 def _summarize(receipt: Receipt) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """`open-token redact`: mask secrets and personal data in a session or a text."""
 
 import argparse
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -12,6 +13,13 @@ import msgspec
 
 from open_token.api import build_context
 from open_token.cli.redact_review import review, summarize
+from open_token.cli.redact_search import (
+    SourceSearcher,
+    is_text,
+    read_text,
+    search_session,
+    search_text,
+)
 from open_token.cli.shared.console import Console, escape_controls, pluralize
 from open_token.cli.shared.export_options import (
     add_export_options,
@@ -21,6 +29,7 @@ from open_token.cli.shared.export_options import (
 )
 from open_token.cli.shared.findings import FindingsReport, print_findings, write_findings_report
 from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.jobs import add_jobs_option, parse_jobs
 from open_token.cli.shared.output import refuse_folder
 from open_token.cli.shared.progress import Progress
 from open_token.cli.shared.receipt import print_receipt
@@ -33,7 +42,8 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.cli.shared.text_input import check_text, read_chunks
 from open_token.context import Context
-from open_token.errors import InputError, OutputError, UsageError
+from open_token.errors import InputError, OpenTokenError, OutputError, UsageError
+from open_token.library.jobs import limit_jobs, run_jobs
 from open_token.library.review import (
     FALSE_POSITIVE,
     explain_lock,
@@ -41,19 +51,12 @@ from open_token.library.review import (
     remember_false_positives,
 )
 from open_token.options import split_option_words
-from open_token.passes import select
-from open_token.pipeline import export, read_record
+from open_token.pipeline import export
 from open_token.redaction.explanation import collect_values
-from open_token.redaction.findings import (
-    Finding,
-    list_record_findings,
-    list_text_findings,
-)
+from open_token.redaction.findings import Finding
 from open_token.redaction.found_values import FoundValues
-from open_token.redaction.media import count_media
 from open_token.redaction.report import drops_media
 from open_token.redaction.text_stream import get_text_level, redact_text
-from open_token.registry import detect_format
 from open_token.settings import Settings, load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
@@ -87,10 +90,7 @@ HELP = Help(
         ("make 2>&1 | open-token redact - > build.log", ""),
     ),
 )
-_TEXT_CODES = ("input.unknown", "input.json", "input.empty")
-"""Errors of format detection that mean: this is plain text."""
 _TEXT_SCHEMA = "open-token/redacted-text/1"
-_CHUNK_SIZE = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Decide on each finding; false positives are remembered by keyed hash",
     )
+    add_jobs_option(redaction, "With --check and several sources, ")
     output = parser.add_argument_group("Output")
     output.add_argument(
         "-o", "--output", metavar="FILE", help="Write to FILE, atomically [default: stdout]"
@@ -153,14 +154,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for warning in settings.warnings:
         console.warn(escape_controls(warning))
     context = build_context(options, settings, console.env)
-    # All sources are opened before the first one is written or reported.
-    jobs = [_create_job(args, word, context, console) for word in _check_sources(args, others)]
-    for job in jobs:
-        _refuse_to_overwrite_source(args, job)
-    if args.check:
-        return _check_jobs(args, jobs, context, console)
-    job = jobs[0]
+    words_of_sources = _check_sources(args, others)
+    if len(words_of_sources) > 1:
+        return _check_many(args, words_of_sources, context, console)
+    # The source is opened before anything is written or reported.
+    job = _create_job(args, words_of_sources[0], context, console)
+    _refuse_to_overwrite_source(args, job.path)
     context = _name_source(context, job)
+    if args.check:
+        report = FindingsReport(job.name, _find_level(context), job.find(context))
+        return _report_check(args, [report], console)
     if not (args.report or args.review):
         _write_result(args, job, context, console)
         return 0
@@ -185,14 +188,51 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _check_jobs(
-    args: argparse.Namespace, jobs: list[Job], context: Context, console: Console
+def _check_many(
+    args: argparse.Namespace, words: list[str], context: Context, console: Console
 ) -> int:
-    """Report what would be masked in each source; return the exit code of --check."""
+    """Report what would be masked in several sources; those that cannot be read stop nothing."""
+    selected: list[SelectedSource] = []
+    problems: list[OpenTokenError] = []
+    for word in words:
+        try:
+            selected.append(select_source([word], console, current=False, picking=False))
+        except InputError as error:
+            problems.append(_mask_error(error, context))
+    for one in selected:
+        print_source(one, console)
+        _refuse_to_overwrite_source(args, one.source.path)
+    searcher = SourceSearcher(context, args.reader, args.conversation, args.text)
+    sizes = [one.source.size for one in selected]
+    jobs = limit_jobs(parse_jobs(args), sizes)
     level = _find_level(context)
     reports = []
-    for job in jobs:
-        reports.append(FindingsReport(job.name, level, job.find(_name_source(context, job))))
+    done = 0
+    action = f"searching {pluralize(len(selected), 'source')}"
+    with (
+        Progress(sum(sizes), console, action, has_rate=True) as progress,
+        contextlib.closing(run_jobs(searcher, selected, jobs)) as outcomes,
+    ):
+        for outcome, size in zip(outcomes, sizes, strict=True):
+            done += size
+            progress(done)
+            if outcome.result is not None:
+                reports.append(FindingsReport(outcome.item.source.name, level, outcome.result))
+            elif isinstance(outcome.problem, InputError):
+                problems.append(_mask_error(outcome.problem, context))
+            elif outcome.problem is not None:
+                problems.append(outcome.problem)
+    for problem in problems:
+        where = f"\n  --> {escape_controls(problem.where)}" if problem.where else ""
+        console.warn(f"not searched: {escape_controls(problem.what)}{where}")
+    if not reports:
+        raise problems[0]
+    code = _report_check(args, reports, console)
+    return problems[0].exit_code if problems else code
+
+
+def _report_check(args: argparse.Namespace, reports: list[FindingsReport], console: Console) -> int:
+    """Write and print the reports; return the exit code of --check."""
     if args.report or args.json:
         write_findings_report(reports, args.report or "-", console)
     has_table = not args.json and args.report != "-"
@@ -248,9 +288,9 @@ def _check_arguments(args: argparse.Namespace, console: Console) -> None:
         )
 
 
-def _refuse_to_overwrite_source(args: argparse.Namespace, job: Job) -> None:
+def _refuse_to_overwrite_source(args: argparse.Namespace, source: Path | None) -> None:
     for path in filter(None, (args.output, args.report)):
-        if job.path and os.path.isfile(path) and os.path.samefile(job.path, path):
+        if source and os.path.isfile(path) and os.path.samefile(source, path):
             raise UsageError(
                 "the output would overwrite the source", where=path, help="choose another name"
             )
@@ -276,10 +316,10 @@ def _create_job(args: argparse.Namespace, word: str, context: Context, console: 
         return _create_stream_job(console)
     try:
         selected = select_source([word], console, current=False, picking=False)
-        is_text = args.text or _is_text(args, selected)
+        reads_text = args.text or is_text(selected, args.reader)
     except InputError as problem:
         raise _mask_error(problem, context) from None
-    if is_text:
+    if reads_text:
         return _create_text_job(args, selected.source, console)
     return _create_session_job(args, selected, console)
 
@@ -295,19 +335,6 @@ def _mask_error(problem: InputError, context: Context) -> InputError:
     return InputError(problem.what, where=masked or None, help=remedy, code=problem.code)
 
 
-def _is_text(args: argparse.Namespace, selected: SelectedSource) -> bool:
-    """Whether no reader recognizes the input; a damaged session is an error, not a text."""
-    if args.reader or selected.reader:
-        return False
-    try:
-        detect_format(selected.source)
-    except InputError as problem:
-        if problem.code in _TEXT_CODES and not selected.source.is_folder:
-            return True
-        raise
-    return False
-
-
 def _create_session_job(
     args: argparse.Namespace, selected: SelectedSource, console: Console
 ) -> Job:
@@ -319,11 +346,10 @@ def _create_session_job(
     def find(context: Context) -> list[Finding]:
         with Progress(source.size, console) as progress:
             source.progress = progress
-            record = select(read_record(source, context, reader), context)
-            findings = list_record_findings(record, context)
+            findings, media_count = search_session(source, reader, context)
         source.progress = None
-        if count := count_media(record.events):
-            remarks.append(_describe_media(count, context))
+        if media_count:
+            remarks.append(_describe_media(media_count, context))
         return findings
 
     def write(out: BinaryIO, context: Context) -> dict[str, Any]:
@@ -357,24 +383,17 @@ def _describe_media(count: int, context: Context) -> str:
 def _create_text_job(args: argparse.Namespace, source: Source, console: Console) -> Job:
     """A text that can be read twice: values recognized late are masked from the start."""
 
-    def read_text(*, has_progress: bool = True) -> Iterator[bytes]:
-        done = 0
-        with source.opened() as stream, Progress(source.size, console) as progress:
-            chunks = iter(lambda: stream.read(_CHUNK_SIZE), b"")
-            for chunk in check_text(chunks, source.name):
-                done += len(chunk)
-                if has_progress:
-                    progress(done)
-                yield chunk
-
     def find(context: Context) -> list[Finding]:
-        return list_text_findings(read_text(), context, collect_values(read_text(), context))
+        with Progress(source.size, console) as progress:
+            return search_text(source, context, progress)
 
     def write(out: BinaryIO, context: Context) -> dict[str, Any]:
-        known = collect_values(read_text(), context)
-        has_progress = bool(args.output) or not console.stdout_is_terminal
-        chunks = read_text(has_progress=has_progress)
-        return _filter_text(chunks, out, context, source.name, known)
+        with Progress(source.size, console) as progress:
+            known = collect_values(read_text(source, progress), context)
+        if not args.output and console.stdout_is_terminal:
+            return _filter_text(read_text(source), out, context, source.name, known)
+        with Progress(source.size, console) as progress:
+            return _filter_text(read_text(source, progress), out, context, source.name, known)
 
     return Job(source.name, source.path, find, write, [])
 

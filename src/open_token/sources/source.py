@@ -74,6 +74,11 @@ class Source(Origin):
         self.first_fault: InputError | None = None
         """The error for the first line that is not JSON, for formats that must not miss any line."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the input anew; what was read of it here is not sent along.
+        facts = (self.name, self.path, self._data, self.is_folder, self.conversation)
+        return _open_anew, facts
+
     @cached_property
     def shape(self) -> str:
         """What it is: empty, binary, text, sqlite, zip, folder, or JSON.
@@ -475,3 +480,11 @@ class Source(Origin):
             help=f"repair a copy first, for example: {command}",
             code="input.utf8",
         )
+
+
+def _open_anew(
+    name: str, path: Path | None, data: bytes | None, is_folder: bool, conversation: str | None
+) -> Source:
+    source = Source(name, path=path, data=data, is_folder=is_folder)
+    source.conversation = conversation
+    return source

@@ -11,10 +11,13 @@ from open_token.library.jobs import count_cores
 _MAX_JOBS = 1024
 
 
-def add_jobs_option(group: argparse._ArgumentGroup) -> None:
-    """Add --jobs to the options of a command that works on many inputs."""
+def add_jobs_option(group: argparse._ArgumentGroup, condition: str = "") -> None:
+    """Add --jobs to the options of a command that works on many inputs.
+
+    `condition` begins its help text, where it is not for every use of the command."""
+    meaning = f"{condition}work" if condition else "Work"
     group.add_argument(
-        "--jobs", metavar="N", help="Work in N processes [default: one for each core]"
+        "--jobs", metavar="N", help=f"{meaning} in N processes [default: one for each core]"
     )
 
 
