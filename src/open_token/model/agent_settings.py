@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, field
 Json = dict[str, Any]
 Effort = Literal["minimal", "low", "medium", "high"]
 ApprovalAction = Literal["allow", "ask", "deny"]
+FileInput = Literal["image", "pdf"]
 
 _Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -76,6 +77,8 @@ class AgentSettings(
     """The share of the context window at which the conversation is compacted."""
     context_window: Annotated[int, Meta(ge=1000, le=100_000_000)] | None = None
     """The context window in tokens, if the service does not report it."""
+    accepts: list[FileInput] | None = None
+    """What the model takes besides text; by default what is known of it."""
     max_turns: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """The maximum number of model calls per message."""
     budget: Budget | None = None

@@ -20,6 +20,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Total size of the request bodies of a user that are in flight."""
     event_bytes: int = 1 << 20
     """Size of an event sent over a socket."""
+    attachment_bytes: int = 20 << 20
+    """Size of the files of one message, inline or uploaded before."""
     frame_bytes: int = 256 << 10
     """Size of a tool result in the log; a longer one becomes a blob with a preview."""
     requests_per_minute: int = 1200

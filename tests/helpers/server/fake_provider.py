@@ -61,6 +61,30 @@ def events(*items: Any) -> str:
     return "".join(f"{name}data: {data}\n\n" for name, data in named)
 
 
+def anthropic_answer(text: str) -> str:
+    """A text, as Anthropic streams it."""
+    usage = {"input_tokens": 20, "output_tokens": 1}
+    message = {"id": "m", "type": "message", "role": "assistant", "content": [], "model": "c"}
+    block = {"type": "text", "text": ""}
+    delta = {"type": "text_delta", "text": text}
+    return events(
+        {"type": "message_start", "message": {**message, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+    )
+
+
+def response_answer() -> str:
+    """An empty answer, as OpenAI's Responses API streams it."""
+    facts = {"id": "r", "object": "response", "created_at": 1, "model": "gpt-5", "output": []}
+    tools = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    response = {**facts, **tools, "status": "completed"}
+    return events({"type": "response.completed", "sequence_number": 1, "response": response})
+
+
 def _chunk(reason: str | None = None, **delta: Any) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
     head = {"id": "c", "object": "chat.completion.chunk", "model": "m", "created": 0}

@@ -1,6 +1,7 @@
 """`open-token acp` as an editor sees it: a process that speaks JSON-RPC over pipes."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -254,6 +255,23 @@ def test_what_is_embedded_in_a_prompt_reaches_the_agent(editor: Editor, project:
     said = editor.text("user_message_chunk")
     assert "[/home/sam/a b.txt]" in said
     assert "[/c.txt]\nwords of a file" in said
+
+
+def test_files_in_a_prompt_reach_the_agent_and_leave_the_project_alone(
+    editor: Editor, project: Path
+) -> None:
+    session_id = create(editor, project)
+    blob = base64.b64encode(b"%PDF-1.7").decode()
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    blocks = [
+        {"type": "image", "data": picture, "mimeType": "image/png", "uri": "file:///shot.png"},
+        {"type": "resource", "resource": {"uri": "file:///a/report.pdf", "blob": blob}},
+    ]
+    before = sorted(project.rglob("*"))
+    editor.ask("session/prompt", sessionId=session_id, prompt=blocks)
+    said = editor.text("agent_message_chunk")
+    assert "shot.png (image/png, 8 bytes), report.pdf (application/pdf, 8 bytes)" in said
+    assert sorted(project.rglob("*")) == before
 
 
 def test_an_editor_whose_process_finds_the_data_locked_is_served_all_the_same(

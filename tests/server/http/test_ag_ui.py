@@ -1,5 +1,6 @@
 """AG-UI: runs as events whose types and order its official packages accept."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,6 +95,23 @@ def test_tools_of_the_client(rest: RestServer) -> None:
     events = run_agent(rest, "", "r2", messages=history, tools=[tool])
     text = [event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT"]
     assert "mine.txt" in "".join(text)
+
+
+def test_images_and_documents_are_attached(rest: RestServer) -> None:
+    def build_part(kind: str, media_type: str, data: bytes) -> dict[str, Any]:
+        value = base64.b64encode(data).decode()
+        source = {"type": "data", "value": value, "mimeType": media_type}
+        return {"type": kind, "source": source}
+
+    content = [
+        {"type": "text", "text": "hello"},
+        build_part("image", "image/png", b"\x89PNG\r\n\x1a\n"),
+        build_part("document", "text/csv", b"a,b"),
+    ]
+    given = {"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": content}]}
+    answer = rest.call("POST", "/api/ag-ui", given).text
+    assert "image/png" in answer
+    assert "text/csv" in answer
 
 
 @pytest.mark.parametrize(

@@ -195,10 +195,27 @@ def test_models_are_listed(client: OpenAIClient) -> None:
     assert client.rest.run(names()) == ["demo"]
 
 
+def test_files_and_images_are_attached(client: OpenAIClient) -> None:
+    content = [
+        {"type": "input_text", "text": "What is this?"},
+        {
+            "type": "input_image",
+            "image_url": "data:image/png;base64,iVBORw0KGgo=",
+            "detail": "low",
+        },
+        {"type": "input_file", "filename": "report.pdf", "file_data": "JVBERi0xLjc="},
+        {"type": "input_file", "filename": "a.csv", "file_data": "data:text/csv;base64,YSxi"},
+    ]
+    answer = client.create(input=[{"role": "user", "content": content}]).output_text
+    for name in ("file.png (image/png", "report.pdf (application/pdf", "a.csv (text/csv"):
+        assert f"attachments/{name}" in answer
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {"top_p": 0.5},
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]},
         {"input": [{"type": "reasoning", "summary": [], "id": "x"}]},
         {"input": [{"role": "assistant", "content": "x"}]},
         {"tools": [{"type": "web_search"}]},

@@ -10,6 +10,7 @@ import msgspec
 from open_token.model.log_events import Json
 from open_token.server.agent import context_usage, history, model_turn, tool_results
 from open_token.server.agent.model_interface import (
+    Attachment,
     Call,
     Media,
     Message,
@@ -144,6 +145,8 @@ def _to_transcript_line(message: Message) -> str:
             parts.append(f"[{part.name} gave {_to_text(part.content)}]")
         elif isinstance(part, Media):
             parts.append(f"[{part.media_type}]")
+        elif isinstance(part, Attachment):
+            parts.append(f"[file {part.path or part.name}]")
     return f"{message.role}: {' '.join(_cut_part(part) for part in parts)}"
 
 

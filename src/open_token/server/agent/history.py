@@ -12,6 +12,7 @@ from open_token.model.session_types import (
     TurnProjection,
 )
 from open_token.server.agent.model_interface import (
+    Attachment,
     Call,
     Media,
     Message,
@@ -187,11 +188,22 @@ def _convert_item(item: Json) -> Part | None:
         if isinstance(url, dict):
             url = url.get("url")
         if isinstance(url, str):
-            return Media(_guess_media_type(url), url=url)
+            detail = _get_detail(item.get("image_url"))
+            return Media(_guess_media_type(url), url=url, detail=detail)
         return None
+    data = item.get("base64")
+    media_type = item.get("media_type")
+    if isinstance(data, str) and isinstance(media_type, str):
+        # A file in an imported document.
+        return Media(media_type, url=f"data:{media_type};base64,{data}")
     if item_type == "file":
         return _convert_file(item.get("file", item))
     return None
+
+
+def _get_detail(image: Any) -> str:
+    detail = image.get("detail") if isinstance(image, dict) else None
+    return detail if isinstance(detail, str) else ""
 
 
 def _guess_media_type(url: str) -> str:
@@ -207,9 +219,22 @@ def _convert_file(file: Any) -> Part:
         return Text(f"[file: {file}]")
     if not isinstance(file, dict):
         file = {}
+    if isinstance(file.get("sha256"), str):
+        return _convert_stored_file(file)
     names = (file.get(key) for key in ("path", "name", "filename"))
     name = next((name for name in names if isinstance(name, str)), "")
     url = file.get("url") or file.get("file_data")
     if isinstance(url, str) and url.startswith("data:"):
         return Media(_guess_media_type(url), url=url, name=name)
     return Text(f"[file: {name or 'without a name'}]")
+
+
+def _convert_stored_file(file: Json) -> Attachment:
+    return Attachment(
+        name=file["name"],
+        path=file.get("path", ""),
+        media_type=file["media_type"],
+        size=file["bytes"],
+        sha256=file["sha256"],
+        detail=file.get("detail", ""),
+    )

@@ -23,6 +23,22 @@ class Media(Struct, frozen=True, tag="media"):
     url: str = ""
     data: bytes = b""
     name: str = ""
+    detail: str = ""
+    """How closely to look at an image: `auto`, `low` or `high`."""
+
+
+class Attachment(Struct, frozen=True, tag="attachment", kw_only=True):
+    """A stored file of a message; models see its text, or Media in its place."""
+
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    path: str = ""
+    """Where it is in the workspace."""
+    detail: str = ""
+    text: str | None = None
+    """What models are shown of it; None while it has not been read."""
 
 
 class Thinking(Struct, frozen=True, tag="thinking"):
@@ -51,7 +67,7 @@ class Result(Struct, frozen=True, tag="result"):
     media: Sequence[Media] = ()
 
 
-Part = Text | Media | Thinking | Call | Result
+Part = Text | Media | Attachment | Thinking | Call | Result
 
 
 class Message(Struct, frozen=True):

@@ -9,7 +9,14 @@ import msgspec
 
 from open_token.model.log_events import Json, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
-from open_token.server.agent import context_usage, endings, history, prompt, tool_results
+from open_token.server.agent import (
+    attachments,
+    context_usage,
+    endings,
+    history,
+    prompt,
+    tool_results,
+)
 from open_token.server.agent.model_interface import (
     CallArgumentsPiece,
     CallStart,
@@ -60,6 +67,7 @@ async def build_request(
     """Return the request to the model: system prompt, history and tools."""
     messages = history.build_messages(state, loop_id=loop.loop_id, model=context.model.name)
     messages = await tool_results.expand_results(context, messages)
+    messages = await attachments.expand_attachments(context, messages)
     if messages and messages[-1].role == "assistant":
         messages.append(Message("user", [Text(note or prompt.CONTINUE)]))
     elif note:

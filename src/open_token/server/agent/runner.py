@@ -24,7 +24,7 @@ from open_token.server.agent import (
     prompt,
     tool_calls,
 )
-from open_token.server.agent.model_interface import ModelError
+from open_token.server.agent.model_interface import ModelError, Text
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import LoopRef, RunContext, RunRequest, RunSuspended
 from open_token.server.agent.tool_calls import INTERRUPTED
@@ -388,7 +388,7 @@ def _get_last_message(state: SessionState) -> str:
     """Return the last message of the user, by which memories are searched."""
     for message in reversed(history.build_messages(state)):
         if message.role == "user":
-            text = "\n".join(getattr(part, "text", "") for part in message.parts)
+            text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
             return text[:_MAX_QUERY_LENGTH]
     return ""
 

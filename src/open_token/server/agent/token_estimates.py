@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from open_token.server.agent.model_interface import (
+    Attachment,
     Call,
     Media,
     Message,
@@ -14,9 +15,12 @@ from open_token.server.agent.model_interface import (
     Thinking,
     ToolSpec,
 )
+from open_token.server.agent.models.inputs import get_file_kind
 
 _TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_MEDIA = 1000
+_MAX_ATTACHMENT_TOKENS = 7_500
+"""A long text is cut in the middle before a model sees it."""
 _FIRST_DENSE_CHARACTER = 0x2E80
 """From here on a character is about one token: the scripts of East Asia."""
 
@@ -57,8 +61,18 @@ def _estimate_part(part: Part) -> int:
         else:
             text = _to_json(part.content)
         return estimate_text(text) + len(part.media) * _TOKENS_PER_MEDIA
+    if isinstance(part, Attachment):
+        return _estimate_attachment(part)
     assert isinstance(part, Media)
     return _TOKENS_PER_MEDIA
+
+
+def _estimate_attachment(part: Attachment) -> int:
+    if part.text is not None:
+        return estimate_text(part.text)
+    if get_file_kind(part.media_type) != "text":
+        return _TOKENS_PER_MEDIA
+    return min((part.size + 3) // 4, _MAX_ATTACHMENT_TOKENS)
 
 
 def _to_json(value: Any) -> str:

@@ -15,6 +15,7 @@ from open_token.model.session_types import TurnProjection, to_builtins
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import RunRequest
 from open_token.server.bus.interface import LogAppended
+from open_token.server.core.attachments import store_attachments
 from open_token.server.core.chat_request import ChatRequest, parse_chat_request
 from open_token.server.core.exchanges import (
     NewExchange,
@@ -25,6 +26,7 @@ from open_token.server.core.exchanges import (
     queued_env_key,
 )
 from open_token.server.core.journal import AppendResult, StepBuilder
+from open_token.server.core.message_parts import list_blobs
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request, conflict, not_found, to_api_error
 from open_token.server.store.interface import TRANSIENT_CODES
@@ -77,6 +79,10 @@ class Chat:
         known = _find_duplicate(state, request)
         if known is not None:
             return known
+        request = await store_attachments(self._services, owner, request, order)
+        payload = {**payload, "message": request.message}
+        # Storing files takes time, in which a run may have ended or started.
+        state = await self._state(owner, request.session_id)
         if state.run is not None:
             return await self._queue(owner, request, payload)
         return await self._begin(owner, request, order, payload)
@@ -194,7 +200,7 @@ class Chat:
                 request.session_id,
                 start_exchange,
                 run=exchange.run,
-                **_idempotency_key(request),
+                **_build_transaction(request),
             )
         except _Duplicate as duplicate:
             return duplicate.reply
@@ -227,7 +233,7 @@ class Chat:
         try:
             async with self._stored_environment(request, message_id):
                 written = await self._write(
-                    owner, request.session_id, queue_message, **_idempotency_key(request)
+                    owner, request.session_id, queue_message, **_build_transaction(request)
                 )
                 if written.repeated:
                     raise _Duplicate(await self._reply_to_duplicate(owner, request, written))
@@ -378,10 +384,12 @@ def _check_session_id(session_id: Any) -> str:
     return session_id
 
 
-def _idempotency_key(request: ChatRequest) -> Json:
-    if not request.client_message_id:
-        return {}
-    return {"client_message_id": request.client_message_id}
+def _build_transaction(request: ChatRequest) -> Json:
+    """Return what is written together with a message: its id, and the hashes of its files."""
+    transaction: Json = {"blobs": list_blobs(request.message)}
+    if request.client_message_id:
+        transaction["client_message_id"] = request.client_message_id
+    return transaction
 
 
 def _raise_if_duplicate(state: SessionState, request: ChatRequest) -> None:

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct, field
 
 from open_token.model.agent_settings import AgentSettings, dump_settings, parse_settings
 from open_token.server.agent.output_schema import find_schema_error
+from open_token.server.core.message_parts import find_part_fault
 from open_token.server.errors import ApiError, bad_request
 
 Json = dict[str, Any]
@@ -15,7 +16,6 @@ Mode = Literal["planning", "executing"]
 _MAX_PARTS = 200
 _MAX_QUESTIONS = 50
 _MAX_ID_LENGTH = 200
-_IMAGE_PREFIXES = ("https:", "http:", "data:image/")
 
 
 class WhatIf(Struct, frozen=True):
@@ -157,29 +157,9 @@ def _validate_parts(parts: list[Json], has_answer: bool) -> None:
     if len(parts) > _MAX_PARTS:
         raise bad_request(f"message has more than {_MAX_PARTS} parts")
     for index, part in enumerate(parts):
-        fault = _find_part_fault(part)
+        fault = find_part_fault(part)
         if fault:
             raise bad_request(f"message[{index}]: {fault}")
-
-
-def _find_part_fault(part: Json) -> str | None:
-    kind = part.get("type")
-    if kind == "text":
-        if isinstance(part.get("text"), str):
-            return None
-        return "text must be a string"
-    if kind == "image_url":
-        image = part.get("image_url")
-        url = image.get("url") if isinstance(image, dict) else image
-        if isinstance(url, str) and url.startswith(_IMAGE_PREFIXES):
-            return None
-        return "image_url.url must be an http(s) URL or a data: URL of an image"
-    if kind == "file":
-        file = part.get("file", part)
-        if isinstance(file, dict | str):
-            return None
-        return "file must be an object or a path"
-    return "type must be text, image_url or file"
 
 
 def validate_answer(answer: Answer, questions: list[Json]) -> Json:

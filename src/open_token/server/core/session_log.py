@@ -1,12 +1,14 @@
 """The log of a session as NDJSON, with the contents of blobs restored."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from typing import Any, BinaryIO, TypeGuard
 
 import msgspec
 
 from open_token.model.log_events import Json, LogEntry
+from open_token.server.agent.models.inputs import get_file_kind
 from open_token.server.core.services import Services
 
 _PAGE_SIZE = 100
@@ -49,6 +51,8 @@ async def _inline_blob(services: Services, owner: str, entry: LogEntry) -> LogEn
         reference = entry.data.get("result")
     elif entry.kind == "event.kept":
         reference = _find_event_data(entry.data["event"])
+    elif entry.kind == "turn.opened":
+        return await _inline_attachments(services, owner, entry)
     else:
         return entry
     if not is_blob_reference(reference):
@@ -61,6 +65,35 @@ async def _inline_blob(services: Services, owner: str, entry: LogEntry) -> LogEn
     else:
         changed = {"event": _with_content(entry.data["event"], value)}
     return msgspec.structs.replace(entry, data={**entry.data, **changed})
+
+
+async def _inline_attachments(services: Services, owner: str, entry: LogEntry) -> LogEntry:
+    """Add the content of files that were sent with a message."""
+    turn = entry.data["turn"]
+    blocks = []
+    for block in turn.get("blocks", ()):
+        if "parts" in block:
+            parts = [
+                await _inline_file(services, owner, entry.session_id, part)
+                for part in block["parts"]
+            ]
+            block = {**block, "parts": parts}
+        blocks.append(block)
+    if not blocks:
+        return entry
+    return msgspec.structs.replace(entry, data={**entry.data, "turn": {**turn, "blocks": blocks}})
+
+
+async def _inline_file(services: Services, owner: str, session_id: str, part: Json) -> Json:
+    if part.get("type") != "file" or "sha256" not in part:
+        return part
+    data = await services.store.read_blob(owner, session_id, part["sha256"])
+    if data is None:
+        return part
+    encoded = await asyncio.to_thread(base64.b64encode, data)
+    kind = get_file_kind(part["media_type"])
+    media_kind = "image" if kind == "image" else "file"
+    return {**part, "type": media_kind, "data": encoded.decode()}
 
 
 def is_blob_reference(value: Any) -> TypeGuard[Json]:

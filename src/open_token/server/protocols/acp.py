@@ -55,20 +55,32 @@ def _convert_block(block: Json) -> Json:
     if kind == "text" and isinstance(block.get("text"), str):
         return {"type": "text", "text": block["text"]}
     if kind == "image" and isinstance(block.get("data"), str):
-        mime = block.get("mimeType") or "image/png"
-        return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{block['data']}"}}
+        name = _name_file(block.get("uri"))
+        return {"type": "file", "name": name, "data": block["data"]}
     if kind == "resource_link" and isinstance(block.get("uri"), str):
         return {"type": "text", "text": f"[{_name_resource(block['uri'])}]"}
     if kind == "resource" and isinstance(block.get("resource"), dict):
         return _convert_resource(block["resource"])
-    raise bad_request("prompt: text, images, links and text resources are accepted", "invalid")
+    raise bad_request("prompt: text, images, links and resources are accepted", "invalid")
 
 
 def _convert_resource(resource: Json) -> Json:
     name = _name_resource(str(resource.get("uri") or ""))
     if isinstance(resource.get("text"), str):
         return {"type": "text", "text": f"[{name}]\n{resource['text']}"}
-    raise bad_request("prompt: a resource must have a text", "invalid")
+    if isinstance(resource.get("blob"), str):
+        return {
+            "type": "file",
+            "name": _name_file(resource.get("uri")),
+            "data": resource["blob"],
+            "media_type": resource.get("mimeType") or "",
+        }
+    raise bad_request("prompt: a resource must have a text or a blob", "invalid")
+
+
+def _name_file(uri: Any) -> str:
+    """Return the file name in an address; empty without one."""
+    return _name_resource(uri).rpartition("/")[2] if isinstance(uri, str) else ""
 
 
 def _name_resource(uri: str) -> str:

@@ -108,8 +108,22 @@ def _convert_content(content: Any) -> Iterator[Json]:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text" and isinstance(part.get("text"), str):
             yield {"type": "text", "text": part["text"]}
+        elif kind in ("image", "document"):
+            yield _convert_file(part)
         else:
-            raise bad_request("messages: only text is accepted here", "invalid")
+            raise bad_request("messages: text, images and documents are accepted", "invalid")
+
+
+def _convert_file(part: Json) -> Json:
+    source = part.get("source")
+    kind = source.get("type") if isinstance(source, dict) else None
+    if isinstance(source, dict) and isinstance(source.get("value"), str):
+        if kind == "data":
+            media_type = str(source.get("mimeType") or "")
+            return {"type": "file", "data": source["value"], "media_type": media_type}
+        if kind == "url" and part["type"] == "image":
+            return {"type": "image_url", "image_url": {"url": source["value"]}}
+    raise bad_request("messages: a file must have its data; an image may have a URL", "invalid")
 
 
 class AgUiStream:

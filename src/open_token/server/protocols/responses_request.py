@@ -179,10 +179,20 @@ def _convert_part(part: Any) -> Json:
     if kind in ("input_text", "output_text", "text") and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
-        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
+        image = {"url": part["image_url"]}
+        if part.get("detail"):
+            image["detail"] = part["detail"]
+        return {"type": "image_url", "image_url": image}
     if kind == "input_file" and isinstance(part.get("file_data"), str):
-        name = part.get("filename", "file")
+        name = part.get("filename") or ""
         return {"type": "file", "name": name, "data": part["file_data"]}
+    if kind in ("input_file", "input_image"):
+        raise ApiError(
+            400,
+            f"input: {kind} must have {'file_data' if kind == 'input_file' else 'image_url'}; the "
+            "server has no files by id and fetches no documents",
+            "unsupported_input",
+        )
     raise ApiError(400, "input: a part must be input_text, input_image or input_file", "invalid")
 
 

@@ -324,7 +324,11 @@ class SocketServer(socketio.AsyncServer):  # type: ignore[misc]
 
     def _check_message(self, data: Any) -> None:
         if len(data) > self._event_bytes:
-            raise ApiError(413, f"event exceeds {self._event_bytes} bytes", "too_large")
+            raise ApiError(
+                413,
+                f"event exceeds {self._event_bytes} bytes; upload large files over HTTP",
+                "too_large",
+            )
         if isinstance(data, bytes | bytearray) or data.startswith(_SOCKETIO_BINARY):
             raise bad_request("binary events are not supported; send text", "bad_packet")
 

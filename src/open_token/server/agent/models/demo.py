@@ -12,6 +12,7 @@ from msgspec import Struct
 from open_token.server.agent.compaction import PROMPT
 from open_token.server.agent.history import SUMMARY_HEADER
 from open_token.server.agent.model_interface import (
+    Attachment,
     CallArgumentsPiece,
     CallStart,
     FinishPiece,
@@ -290,6 +291,16 @@ def _get_text(message: Message) -> str:
     return "\n".join(texts)
 
 
+def _list_attachments(messages: Any) -> list[str]:
+    """Return the files that came with the last user message."""
+    position, _ = _find_request(messages)
+    names = []
+    for part in messages[position].parts:
+        if isinstance(part, Attachment):
+            names.append(f"{part.path or part.name} ({part.media_type}, {part.size} bytes)")
+    return names
+
+
 def _get_results(messages: Any) -> list[Result]:
     """Return the results of tool calls."""
     results: list[Result] = []
@@ -323,6 +334,9 @@ def _build_final_text(request: Request, script: DemoScript, results: list[Result
         return "\n".join(["Done.", *(_describe_result(result) for result in results)])
     if "think" in script.words:
         return "That was a thought."
+    names = _list_attachments(request.messages)
+    if names:
+        return f"I was sent {', '.join(names)}. {HELP}"
     return HELP
 
 

@@ -32,6 +32,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import StreamedResponse
 
 from open_token.server.agent.model_interface import (
+    Attachment,
     Call,
     CallArgumentsPiece,
     CallStart,
@@ -135,14 +136,16 @@ def _convert_result(part: Result) -> ToolReturnPart[Any]:
 
 
 def _convert_user_part(part: Any) -> Iterator[UserContent]:
-    if isinstance(part, Text):
-        yield part.text
+    text = part.text if isinstance(part, Text | Attachment) else None
+    if text is not None:
+        yield text
     elif isinstance(part, Media):
         data = part.data or _decode_data_url(part.url)
+        details = {"detail": part.detail} if part.detail else None
         if data:
-            yield BinaryContent(data, media_type=part.media_type)
+            yield BinaryContent(data, media_type=part.media_type, vendor_metadata=details)
         elif part.url.startswith(("https:", "http:")):
-            yield ImageUrl(part.url)
+            yield ImageUrl(part.url, vendor_metadata=details)
         else:
             yield f"[{part.media_type} that cannot be decoded]"
 

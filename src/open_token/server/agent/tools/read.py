@@ -8,6 +8,7 @@ from typing import Annotated, Any, BinaryIO
 from msgspec import Meta
 
 from open_token.server.agent.model_interface import ToolSpec
+from open_token.server.agent.models.inputs import detect_image
 from open_token.server.agent.tools.arguments import (
     Arguments,
     build_parameters,
@@ -21,11 +22,6 @@ MAX_BYTES = 100_000
 MAX_IMAGE = 4 << 20
 _SNIFF_BYTES = 8192
 _PIECE_BYTES = 1 << 16
-_IMAGE_SIGNATURES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-}
 
 
 class ReadArguments(Arguments, frozen=True, kw_only=True):
@@ -59,21 +55,12 @@ def _read_file(workspace: Workspace, parsed: ReadArguments) -> Json:
     with workspace.opened(parsed.file_path) as (file, size):
         start = file.read(_SNIFF_BYTES)
         file.seek(0)
-        media_type = _detect_image(start)
+        media_type = detect_image(start)
         if media_type is not None:
             return {"file_path": parsed.file_path, "media": _read_image(file, size, media_type)}
         if b"\0" in start:
             raise ToolError(f"not a text but a binary file of {size} bytes")
         return {"file_path": parsed.file_path, **_read_lines(file, parsed), "bytes": size}
-
-
-def _detect_image(start: bytes) -> str | None:
-    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
-        return "image/webp"
-    for signature, media_type in _IMAGE_SIGNATURES.items():
-        if start.startswith(signature):
-            return media_type
-    return None
 
 
 def _read_image(file: BinaryIO, size: int, media_type: str) -> Json:
