@@ -553,6 +553,45 @@ def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> N
     run(talk())
 
 
+def test_stop_while_the_claim_is_under_way(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log ends the run at once; the worker sees that, calls no model and ends the row."""
+
+    async def talk() -> None:
+        model = ScriptedModel("never said")
+        fakes(model)
+        async with open_agent_session(tmp_path) as opened:
+            room = await opened()
+            store = room.services.store
+            claim = store.claim_run
+
+            async def claim_and_stop(*given: Any) -> Any:
+                run = await claim(*given)
+                assert (await stopping)["stopped"]
+                return run
+
+            async def list_before_the_claim(*_: Any) -> list[Any]:
+                """The row as the one who stops reads it: nobody has claimed it yet."""
+                return []
+
+            await room.services.runner.close()
+            await room.send("go", wait=False)
+            with monkeypatch.context() as patched:
+                patched.setattr(store, "claim_run", claim_and_stop)
+                patched.setattr(store, "runs", list_before_the_claim)
+                stopping = asyncio.ensure_future(room.services.chat.stop(room.caller, room.id))
+                assert await room.services.runner._claim_one()
+            await asyncio.wait(list(room.services.runner._tasks.values()))
+            assert room.mirror.session["status"] == "interrupted"
+            assert model.requests == []
+            rows = await store.runs(room.caller.user.id, room.id)
+            assert [row.status for row in rows] == ["interrupted"]
+            await room.check()
+
+    run(talk())
+
+
 def test_after_a_crash_a_run_goes_on_at_once(tmp_path: Path, fakes: Fakes) -> None:
     """The lock of the data folder proves that the process that held the lease is gone."""
 
