@@ -5,6 +5,7 @@ import argparse
 from open_token.cli.shared.console import Console, escape_controls, format_size, pluralize
 from open_token.cli.shared.help import Help
 from open_token.cli.shared.indexing import open_index
+from open_token.cli.shared.jobs import add_jobs_option, parse_jobs
 from open_token.errors import UsageError
 from open_token.library.index import IndexStatus, remove_index
 from open_token.settings import load_settings
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--status", action="store_true", help="Show what the index holds")
     group.add_argument("--rebuild", action="store_true", help="Read all sessions again")
     group.add_argument("--remove", action="store_true", help="Delete the index")
+    add_jobs_option(group)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -52,7 +54,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if args.remove:
             console.info("removed the index" if existed else "there was no index")
             return 0
-    with open_index(console, update=not args.status) as index:
+    jobs = parse_jobs(args)
+    with open_index(console, update=not args.status, jobs=jobs) as index:
         status = index.read_status()
         failures = index.list_failures() if args.status else []
     if args.json:

@@ -295,3 +295,60 @@ def test_killed_updates_lose_and_double_nothing(home: Path, folder: Path) -> Non
 @pytest.mark.full
 def test_two_hundred_killed_updates_lose_and_double_nothing(home: Path, folder: Path) -> None:
     kill_updates(home, folder, 200)
+
+
+def dump_index(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    with sqlite3.connect(folder / FILE_NAME) as database:
+        tables = ("session", "block", "event", "usage", "call")
+        rows = {table: database.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+        rows["word"] = database.execute("SELECT rowid FROM word('clock')").fetchall()
+    return rows
+
+
+def test_several_processes_write_the_same_index(home: Path, tmp_path: Path) -> None:
+    for number in range(8):
+        session = SessionFile(home, f"{number:08d}-0000-4000-8000-000000000001")
+        session.ask(f"Question {number}: why does the clock jump?")
+        for step in range(8):
+            output = f"line {step} of part {number}\n" * 1500
+            session.call("Bash", {"command": "make"}, output, fails=step == number)
+        session.answer("The clock changes.", tokens=number)
+        session.touch(number)
+    (home / ".claude/projects/-home-sam-tide/broken.jsonl").write_bytes(b'{"sessionId": "b\xff')
+    context = build_index_context(load_settings(os.environ, tmp_path), os.environ)
+    dumps = []
+    for jobs in (1, 2):
+        folder = tmp_path / f"cache{jobs}"
+        with SearchIndex(folder) as index:
+            reported: list[str] = []
+            progress = index.update(
+                find_sessions(home),
+                context,
+                report=lambda session, reported=reported: reported.append(session.id),
+                jobs=jobs,
+            )
+        assert progress is not None
+        dumps.append((dump_index(folder), reported, progress))
+    assert len(dumps[0][0]["session"]) >= 8
+    assert len(dumps[0][0]["word"]) == 16
+    assert dumps[0] == dumps[1]
+
+
+def test_blocks_of_a_large_session_go_through_a_file(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = SessionFile(home, "aaaaaaaa-0000-4000-8000-000000000001")
+    for number in range(6):
+        session.ask(f"part{number} " * 10_000 + "more " * 2000)
+    update(folder, home)
+    expected = dump_index(folder)
+    assert len(expected["block"]) == 6
+    remove_index(folder)
+    monkeypatch.setattr("open_token.library.index.blocks._MAX_IN_MEMORY", 100)
+    update(folder, home)
+    assert dump_index(folder) == expected
+    assert list(folder.glob("*.part")) == []
+    session.ask("the clock")
+    update(folder, home)
+    assert dump_index(folder)["block"][:6] == expected["block"]
+    assert search(folder, "clock") == [(session.id, [8])]

@@ -5,49 +5,37 @@ from collections.abc import Iterator
 
 from open_token.api import build_index_context, find_indexed_sessions
 from open_token.cli.shared.console import Console, pluralize
-from open_token.cli.shared.progress import Progress
+from open_token.cli.shared.jobs import SessionsProgress
 from open_token.errors import InputError
-from open_token.library.discovery import Session
 from open_token.library.index import SearchIndex
+from open_token.library.jobs import count_cores
 from open_token.settings import Settings, load_settings
 
 
 @contextlib.contextmanager
-def open_index(console: Console, *, update: bool = True) -> Iterator[SearchIndex]:
-    """Open the index of this user, brought up to date unless that is not wanted."""
+def open_index(
+    console: Console, *, update: bool = True, jobs: int | None = None
+) -> Iterator[SearchIndex]:
+    """Open the index of this user, brought up to date unless that is not wanted.
+
+    By default it is updated in a process for each core."""
     settings = load_settings(console.env, console.cwd)
     with SearchIndex(settings.folders.cache) as index:
         if update:
-            update_index(index, settings, console)
+            update_index(index, settings, console, jobs or count_cores())
         yield index
 
 
-def update_index(index: SearchIndex, settings: Settings, console: Console) -> None:
+def update_index(index: SearchIndex, settings: Settings, console: Console, jobs: int) -> None:
     """Index what is new or has changed; an update that takes long shows how far it is."""
     cwd = None
     with contextlib.suppress(InputError):
         cwd = console.cwd
     sessions = find_indexed_sessions(settings, console.env, console.home, cwd)
     context = build_index_context(settings, console.env)
-    progress: Progress | None = None
-    done = 0
-
-    def begin(due: list[Session]) -> None:
-        nonlocal progress
-        total = sum(session.bytes for session in due)
-        progress = Progress(total, console, f"indexing {pluralize(len(due), 'session')}")
-
-    def report(session: Session) -> None:
-        nonlocal done
-        done += session.bytes
-        if progress is not None:
-            progress(done)
-
-    try:
-        result = index.update(sessions, context, report, begin)
-    finally:
-        if progress is not None:
-            progress.end()
+    bar = SessionsProgress("indexing", console)
+    with contextlib.closing(bar):
+        result = index.update(sessions, context, bar.report, bar.begin, jobs)
     if result is None:
         console.info("another process is updating the index; results may be incomplete")
     elif result.failed:

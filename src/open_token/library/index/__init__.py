@@ -30,6 +30,7 @@ from open_token.library.index.query import parse_query
 from open_token.library.index.search import Filters, FoundSession, Hit, Searcher, SearchResult
 from open_token.library.index.stats import StatsReader
 from open_token.library.index.update import IndexUpdater, Progress
+from open_token.library.jobs import limit_jobs
 from open_token.library.prices import PriceList
 from open_token.storage.files import make_folder, try_lock
 
@@ -80,7 +81,7 @@ class SearchIndex:
 
     def find_due(self, sessions: Iterable[Session], context: Context) -> list[Session]:
         """Return the sessions that `update` would read."""
-        return IndexUpdater(self._database, context).find_due(sessions)
+        return IndexUpdater(self._database, self._folder, context).find_due(sessions)
 
     def update(
         self,
@@ -88,20 +89,22 @@ class SearchIndex:
         context: Context,
         report: Callable[[Session], None] = lambda session: None,
         begin: Callable[[list[Session]], None] = lambda due: None,
+        jobs: int = 1,
     ) -> Progress | None:
         """Read the sessions that are new or have changed, and forget those that are gone.
 
-        `begin` gets the sessions that are due, `report` each one that is done. Returns None if
-        another process is updating the index.
+        `begin` gets the sessions that are due, `report` each one that is done. They are read in up
+        to `jobs` processes. Returns None if another process is updating the index.
         """
         with self._lock() as is_locked:
             if not is_locked:
                 return None
-            updater = IndexUpdater(self._database, context)
+            updater = IndexUpdater(self._database, self._folder, context)
             updater.remove_missing(sessions)
             due = updater.find_due(sessions)
             begin(due)
-            updater.update(due, report)
+            jobs = limit_jobs(jobs, (session.bytes for session in due))
+            updater.update(due, jobs, report)
             # Without this, the write-ahead log of a first build would stay as large as the index.
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return updater.progress

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from open_token.errors import UsageError
-from open_token.library.index.events import ROLES
-from open_token.library.index.query import Query
-from open_token.library.index.text import fold
-from open_token.library.index.update import (
+from open_token.library.index.blocks import (
     format_event_id,
     mark_role,
     mark_tool,
     unpack_text,
 )
+from open_token.library.index.events import ROLES
+from open_token.library.index.query import Query
+from open_token.library.index.text import fold
 
 _SNIPPET_BEFORE = 60
 _SNIPPET_LENGTH = 200
