@@ -81,6 +81,7 @@ def test_a_chat(browser: Any, link: str, size: dict[str, int], theme: str) -> No
     stop.click()
     page.get_by_text("This is the demo").wait_for()
     page.wait_for_selector(".queue li", state="detached")
+    chat.wait_until_idle()
 
     page.get_by_role("button", name="Go back to here").nth(1).click()
     page.get_by_label("Other branches").wait_for()
