@@ -4,7 +4,8 @@ tests/longrun/disconnects.py.
     python tests/longrun/disconnects.py [ROUNDS [SEED]]
 
 Whichever way they came (both dialects over Socket.IO, event streams), each has every event exactly
-once in the end."""
+once in the end. A sender over HTTP loses the stream of its answer just as often: each of its
+messages is there once, and it has every event of their runs once."""
 
 import asyncio
 import contextlib
@@ -37,6 +38,9 @@ from open_token.server.listener import RunningServer
 from open_token.session import to_stream_item
 
 WAYS = ("raw", "legacy", "sse")
+SENT_TO = "sess_2"
+"""The session to which messages are sent over HTTP, and in which an agent answers."""
+SENT = ("hello", "think", "list files", "subagent list files")
 
 
 class Told:
@@ -137,6 +141,70 @@ async def over_http(server: RunningServer, token: str, told: Told, until: int) -
                 return
 
 
+class Sender:
+    """One who sends messages over HTTP and resumes the stream of an answer after each loss."""
+
+    def __init__(self, server: RunningServer, token: str, random: Random) -> None:
+        self._url = f"{server.address}/api/sessions/{SENT_TO}/messages?stream=true"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._random = random
+        self._seen = 0
+        self._is_over = True
+        self.count = 0
+        self.message = ""
+        self.numbers: list[int] = []
+        """All events that came, of all messages."""
+
+    async def send(self, *, to_the_end: bool = False) -> None:
+        """Send the next message, or the last one again if its answer is not whole; lose the
+        connection after some events."""
+        if self._is_over:
+            self.count += 1
+            self.message = self._random.choice(SENT)
+            self._seen, self._is_over = 0, False
+        headers = dict(self._headers)
+        if self._seen:
+            headers["Last-Event-ID"] = str(self._seen)
+        body = {"message": self.message, "client_message_id": f"m{self.count}"}
+        left = 10**6 if to_the_end else self._random.randint(0, 12)
+        async with (
+            httpx2.AsyncClient(timeout=30) as client,
+            client.stream("POST", self._url, headers=headers, json=body) as response,
+        ):
+            response.raise_for_status()
+            async for line in response.aiter_lines():
+                if line.startswith("data: "):
+                    item = json.loads(line[6:])
+                    self._seen = item["stream_sequence"]
+                    self.numbers.append(self._seen)
+                    self._is_over = item["type"] == "chat:end"
+                    left -= 1
+                if left < 0:
+                    return
+
+    async def settle(self) -> None:
+        """Have the last answer to its end, for which one whole stream is enough."""
+        if not self._is_over:
+            await self.send(to_the_end=True)
+
+    async def check(self, services: Services) -> None:
+        """Each message once, in order; every event of every run once."""
+        state = await services.journal.state(ANNA, SENT_TO)
+        entries = await services.store.read_log(ANNA, SENT_TO, 0, 10**7)
+        runs = [entry.data["run_id"] for entry in entries if entry.kind == "run.started"]
+        assert len(runs) == self.count, "a message was lost, or sent twice"
+        assert list(state.sent) == [f"m{number}" for number in range(1, self.count + 1)]
+        expected = []
+        is_running = False
+        for entry in entries:
+            is_running = is_running or entry.kind == "run.started"
+            if is_running and to_stream_item(entry, state) is not None:
+                expected.append(entry.seq)
+            if entry.kind == "run.ended":
+                is_running = False
+        assert self.numbers == expected, "an event of an answer is missing or came twice"
+
+
 async def settle(server: RunningServer, token: str, told: Told, way: str, final: int) -> None:
     """The last connection: until everything is there."""
     if way == "sse":
@@ -149,19 +217,25 @@ async def settle(server: RunningServer, token: str, told: Told, way: str, final:
             await asyncio.sleep(0.01)
 
 
-async def disconnects(folder: Path, rounds: int, seed: int) -> int:
-    """So many connections, each of them lost; gives how many events there were."""
+async def disconnects(folder: Path, rounds: int, seed: int) -> tuple[int, int]:
+    """So many connections, each of them lost; gives how many events there were, and how many
+    messages were sent over HTTP."""
     random = Random(seed)
-    async with listening(folder, events_per_minute=10**9, requests_per_minute=10**9) as server:
+    limits = {"events_per_minute": 10**9, "requests_per_minute": 10**9}
+    async with listening(folder, has_agents=True, **limits) as server:
         services = server.services
         await create_session(services)
+        await create_session(services, SENT_TO)
         token, done = await create_key(services), asyncio.Event()
+        sender = Sender(server, token, random)
         writing = asyncio.create_task(writes(services, random, done))
         everybody = {way: Told() for way in WAYS}
         for _ in range(rounds):
-            way = random.choice(WAYS)
+            way = random.choice((*WAYS, "send"))
             with contextlib.suppress(httpx2.HTTPError):
-                if way == "sse":
+                if way == "send":
+                    await sender.send()
+                elif way == "sse":
                     await over_http(
                         server,
                         token,
@@ -177,20 +251,22 @@ async def disconnects(folder: Path, rounds: int, seed: int) -> int:
         expected = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
         for way, told in everybody.items():
             await asyncio.wait_for(settle(server, token, told, way, expected[-1]), 60)
+        await asyncio.wait_for(sender.settle(), 60)
+        await sender.check(services)
         turns = await fold_turns(services)
         assert turns == await read_stored_turns(services)
         for way, told in everybody.items():
             check(way, told, expected, turns)
-        return len(expected)
+        return len(expected), sender.count
 
 
 def check(way: str, told: Told, expected: list[int], turns: list[Any]) -> None:
     """Everything once, and the turns of the log."""
-    assert summarize_turns(told.mirror.branch()) == turns
     if way == "legacy":
         assert told.numbers == sorted(set(told.numbers)), "an event came twice"
     else:
         assert told.numbers == expected, "an event is missing or came twice"
+    assert summarize_turns(told.mirror.branch()) == turns
     for turn in turns:
         for place, block in enumerate(turn["blocks"]):
             if block["type"] == "text":
@@ -202,5 +278,8 @@ if __name__ == "__main__":
     SEED = int(sys.argv[2]) if len(sys.argv) > 2 else Random().randrange(2**32)
     print(f"{ROUNDS} connections lost at random, seed {SEED}", flush=True)
     with tempfile.TemporaryDirectory() as data:
-        told_of = asyncio.run(disconnects(Path(data), ROUNDS, SEED))
-    print(f"{told_of} events, each of them once at every client")
+        events, messages = asyncio.run(disconnects(Path(data), ROUNDS, SEED))
+    print(
+        f"{events} events, each of them once at every client; "
+        f"{messages} messages over HTTP, each of them once"
+    )

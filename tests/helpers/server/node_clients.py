@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import httpx2
 import socketio
@@ -114,10 +114,16 @@ class Watcher:
 async def send_message(
     nodes: Sequence[Any], token: str, message: Json, random: Random
 ) -> tuple[Any, Json]:
-    """Send a message, to one node after the other until one has taken it; gives that node and its
-    answer."""
+    """Send a message over Socket.IO or HTTP, to one node after the other until one has taken it;
+    gives that node and its answer."""
     while True:
         node = random.choice(nodes)
+        if random.random() < 0.5:
+            told = await _post_message(node, token, message)
+            if told is not None:
+                return node, told
+            await asyncio.sleep(0.1)
+            continue
         client = Client(node.address, token)
         try:
             async with asyncio.timeout(ANSWER):
@@ -132,6 +138,18 @@ async def send_message(
         finally:
             await _away(client)
         await asyncio.sleep(0.1)
+
+
+async def _post_message(node: Address, token: str, message: Json) -> Json | None:
+    """Send a message over HTTP; None when the node did not answer."""
+    url = f"{node.address}/api/sessions/{message['session_id']}/messages?wait=false"
+    headers = {"Authorization": f"Bearer {token}"}
+    with contextlib.suppress(httpx2.HTTPError):
+        async with httpx2.AsyncClient(timeout=ANSWER) as client:
+            response = await client.post(url, json=message, headers=headers)
+        if response.status_code == 202:
+            return cast(Json, response.json())
+    return None
 
 
 async def _away(client: Client) -> None:

@@ -95,14 +95,19 @@ def exchange(state: SessionState, names: dict[str, str], words: list[str]) -> li
 
 
 @contextlib.asynccontextmanager
-async def listening(folder: Path, **limits: Any) -> AsyncIterator[listener.RunningServer]:
-    """A server on a port of its own, with two users."""
+async def listening(
+    folder: Path, *, has_agents: bool = False, **limits: Any
+) -> AsyncIterator[listener.RunningServer]:
+    """A server on a port of its own, with two users, and with agents only where a test asks."""
     config = ServerConfig(data=folder, port=0, limits=Limits(**limits))
-    chat, lifecycle.Chat = lifecycle.Chat, WritingChat  # type: ignore[misc,assignment]
+    env = {"OPEN_TOKEN_DEMO_DELAY": "0.001"}
+    chat = lifecycle.Chat
+    if not has_agents:
+        lifecycle.Chat = WritingChat  # type: ignore[misc,assignment]
     try:
-        async with lifecycle.run_services(config, {}) as services:
+        async with lifecycle.run_services(config, env) as services:
             await create_users(services)
-        async with listener.run_server(config, {}) as server:
+        async with listener.run_server(config, env) as server:
             yield server
     finally:
         lifecycle.Chat = chat  # type: ignore[misc]

@@ -66,3 +66,39 @@ def test_the_checker_sees_what_is_planted(store: BlockingStore) -> None:
         SessionWrite(owner=ANNA, session_id="sess_2", entries=parts, turns=[turn], session=row)
     )
     assert [problem for problem in crash_store.faults(store, []) if "sess_2" in problem] == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "fault"),
+    [
+        ("payload", "step (0, 1) holds something else than was written"),
+        ("turn", "the turns say otherwise than the log"),
+        ("search", "a search does not find the turn of (0, 1)"),
+        ("session", "the session's row is not that of the last step"),
+        ("blob", "the blob of step (0, 7) is not what was written"),
+    ],
+)
+def test_the_checker_finds_a_fault_in_one_row(
+    store: BlockingStore, planted: str, fault: str
+) -> None:
+    for number in range(crash_store.SESSIONS):
+        create_session(store, f"sess_{number}")
+    number = crash_store.BIG_EVERY if planted == "blob" else 1
+    payloads = crash_store._payloads(0, number)
+    if planted == "payload":
+        payloads[0] = payloads[0] | {"words": "y" * 99}
+    turn = turn_row(
+        crash_store._turn_sequence(0, number),
+        body=b'{"done":%d}' % number,
+        text="nothing" if planted == "search" else crash_store._turn_word(0, number),
+    )
+    store.append(
+        SessionWrite(
+            owner=ANNA,
+            session_id="sess_0",
+            entries=[NewEntry(kind="noted", at=at(1), data=data) for data in payloads],
+            turns=[] if planted == "turn" else [turn],
+            session=session_row("lane0 number9" if planted == "session" else "lane0 number1"),
+        )
+    )
+    assert f"sess_0: {fault}" in crash_store.faults(store, [])
