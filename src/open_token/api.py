@@ -189,12 +189,12 @@ def _read_run(
 
 
 def read_steps(
-    source: Source, context: Context, reader: str | None, level: str
+    source: Source, context: Context, reader: str | None, level: str, *, with_cost: bool = False
 ) -> tuple["Transcript", Receipt]:
     """Return the steps of a conversation as an export would show them, redacted alike."""
     from open_token.comparison.steps import TranscriptBuilder
 
-    recorder = TranscriptBuilder(level)
+    recorder = TranscriptBuilder(level, with_cost=with_cost)
     too_long = InputError(
         "this conversation is too long to compare",
         where=source.name,

@@ -24,13 +24,13 @@ from open_token.sources.source import Source
 
 VOID = {"meta", "br", "hr", "img", "input", "rect", "polygon"}
 TAGS = VOID | set(
-    "html head title style body a div header h1 h2 h3 h4 h5 h6 p span b i details summary table tr td th code ul ol li "
+    "thead tbody html head title style body a div header h1 h2 h3 h4 h5 h6 p span b i details summary table tr td th code ul ol li "
     "nav small main section pre ins del dl dt dd mark strong em blockquote figure figcaption button svg script dialog "
     "form footer".split()
 )
 ATTRIBUTES = set(
     "id class href rel dir lang charset http-equiv content name type title start src alt role aria-label aria-live "
-    "aria-pressed data-do data-lang placeholder method viewbox preserveaspectratio x y width height points".split()
+    "aria-pressed aria-hidden tabindex scope data-do data-jump data-lang placeholder method viewbox preserveaspectratio x y width height points".split()
 )
 HOSTILE = (
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "' onclick='alert(1)",

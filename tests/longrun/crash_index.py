@@ -2,8 +2,9 @@
 
     PYTHONPATH=src:tests python tests/longrun/crash_index.py ROUNDS [SEED]
 
-Each round changes some sessions, starts an update and kills it at a random moment. The database
-must be sound after each. In the end, and every twenty rounds, an update that is let be must make the
+Each round changes some sessions, starts an update and kills it at a random moment; only a kill
+that meets it at work counts. The database must be sound after each. In the end, and every twenty
+rounds, an update that is let be must make the
 index hold just what one holds that is built from nothing.
 """
 
@@ -67,15 +68,23 @@ def change_sessions(sessions: list[SessionFile], chance: random.Random) -> None:
         session.answer(f"Answer {number}", tokens=number)
 
 
-def check(home: Path, folder: Path) -> None:
-    """Let an update be, and compare with an index that is built from nothing."""
+def measure_update(home: Path, folder: Path) -> float:
+    """Let an update be; return how many seconds it took."""
+    started = time.monotonic()
     assert start_update(home, folder).wait() == 0
+    return time.monotonic() - started
+
+
+def check(home: Path, folder: Path) -> float:
+    """Let an update be, and compare with an index that is built from nothing."""
+    duration = measure_update(home, folder)
     fresh = folder.with_name("fresh")
     shutil.rmtree(fresh, ignore_errors=True)
     assert start_update(home, fresh).wait() == 0
     found, expected = read_index(folder), read_index(fresh)
     for name in QUERIES:
         assert found[name] == expected[name], f"the index is wrong about {name}"
+    return duration
 
 
 def run(rounds: int, seed: int) -> None:
@@ -88,19 +97,22 @@ def run(rounds: int, seed: int) -> None:
         sessions = [SessionFile(home, session_id) for session_id in ids]
         for session in sessions:
             session.ask("A first question about the tide")
-        started = time.monotonic()
-        assert start_update(home, folder).wait() == 0
-        duration = time.monotonic() - started
-        for number in range(1, rounds + 1):
+        measure_update(home, folder)
+        change_sessions(sessions, chance)
+        duration = measure_update(home, folder)
+        late = 0
+        while kills < rounds:
             change_sessions(sessions, chance)
             process = start_update(home, folder)
-            time.sleep(chance.random() * duration * 1.3)
+            time.sleep(chance.random() * duration)
             process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
+            was_killed = process.wait() == -signal.SIGKILL
+            kills += was_killed
+            late += not was_killed
             read_index(folder)
-            if number % CHECK_EVERY == 0 or number == rounds:
-                check(home, folder)
-                print(f"{number} rounds, {kills} killed at work: the index is right", flush=True)
+            if was_killed and (kills % CHECK_EVERY == 0 or kills == rounds):
+                duration = check(home, folder)
+                print(f"{kills} killed at work, {late} too late: the index is right", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from open_token.context import Context
 from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.sources.source import Source
-from open_token.writers.html import load_script, load_style
+from open_token.writers.html.assets import load_script, load_style
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+from pathlib import Path
 
 from open_token.api import build_context, read_steps
 from open_token.cli.diff_text import render_diff
@@ -13,6 +14,7 @@ from open_token.cli.shared.export_options import (
     warn_about_options,
 )
 from open_token.cli.shared.help import Help, Section
+from open_token.cli.shared.output import choose_new_name, open_page, refuse_folder
 from open_token.cli.shared.progress import Progress
 from open_token.cli.shared.source_selection import (
     SOURCE_HELP,
@@ -20,12 +22,13 @@ from open_token.cli.shared.source_selection import (
     choose_conversation,
     select_source,
 )
-from open_token.comparison import LEVELS, compare, parse_pointer
+from open_token.comparison import LEVELS, Difference, compare, parse_pointer
 from open_token.comparison.steps import Transcript
 from open_token.context import Context
 from open_token.errors import UsageError
 from open_token.options import split_option_words
 from open_token.settings import load_settings
+from open_token.storage.files import atomic_file
 
 HELP = Help(
     summary="Show where two sessions diverge, of the same agent or of two.",
@@ -48,6 +51,7 @@ HELP = Help(
         ("open-token diff a.jsonl b.jsonl", ""),
         ("open-token diff @2 last", "Compare the two newest sessions"),
         ("open-token diff claude.jsonl codex.jsonl --all", ""),
+        ("open-token diff @2 last --to html --open", "Read both side by side in the browser"),
     ),
 )
 
@@ -99,6 +103,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Steps to show around a difference [default: 3]",
     )
+    output = parser.add_argument_group("Output")
+    output.add_argument(
+        "--to", choices=("text", "html"), default="text", metavar="FORMAT", help="text or html"
+    )
+    output.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="With --to html: write to FILE [default: stdout; on a terminal, a new file here]",
+    )
+    output.add_argument(
+        "--open", action="store_true", help="Open the page in a browser, with --to html"
+    )
     add_export_options(parser)
 
 
@@ -117,12 +134,29 @@ def run(args: argparse.Namespace, console: Console) -> int:
     a = _read_steps(args, 0, names[0], context, console)
     b = _read_steps(args, 1, names[1], context, console)
     difference = compare(a, b, names=(names[0], names[1]), level=args.level, ignore=args.ignore)
-    if args.json:
+    if args.to == "html":
+        _write_page(difference, args, console)
+    elif args.json:
         console.print_json(difference.as_json())
     else:
         for line in render_diff(difference, args, console):
             console.print(line)
     return 0 if difference.same else 1
+
+
+def _write_page(difference: Difference, args: argparse.Namespace, console: Console) -> None:
+    from open_token.writers.html.comparison import write
+
+    if args.output is None and (console.stdout_is_terminal or args.open):
+        args.output = choose_new_name("comparison", ".html", console)
+    if args.output in (None, "-"):
+        write(difference, console.stdout)
+        return
+    with atomic_file(Path(args.output)) as file:
+        write(difference, file)
+    console.info(f"wrote   {escape_controls(args.output)}")
+    if args.open:
+        open_page(Path(args.output), console)
 
 
 def _check_arguments(args: argparse.Namespace, names: list[str]) -> None:
@@ -138,6 +172,7 @@ def _check_arguments(args: argparse.Namespace, names: list[str]) -> None:
         )
     if names == ["-", "-"]:
         raise UsageError("only one source can be stdin", help="save the other one to a file")
+    _check_output(args)
     if not 0 <= args.context <= 1000:
         raise UsageError(
             "--context must be between 0 and 1000", help="--all shows every difference"
@@ -154,6 +189,15 @@ def _check_arguments(args: argparse.Namespace, names: list[str]) -> None:
         parse_pointer(text)
 
 
+def _check_output(args: argparse.Namespace) -> None:
+    if args.to == "html":
+        if args.json:
+            raise UsageError("--json cannot be combined with --to html", help="remove one of them")
+        refuse_folder(args.output)
+    elif args.output is not None or args.open:
+        raise UsageError("-o and --open need --to html", help="add --to html")
+
+
 def _read_steps(
     args: argparse.Namespace, side: int, word: str, context: Context, console: Console
 ) -> Transcript:
@@ -165,7 +209,9 @@ def _read_steps(
     reader = choose_conversation(wanted, selected, console)
     with Progress(selected.source.size, console) as progress:
         selected.source.progress = progress
-        steps, receipt = read_steps(selected.source, context, reader, args.level)
+        steps, receipt = read_steps(
+            selected.source, context, reader, args.level, with_cost=args.to == "html"
+        )
     name = escape_controls(selected.how or selected.source.name)
     counts = f"{pluralize(receipt.events, 'event')}, {pluralize(receipt.calls, 'call')}"
     console.info(f"{'AB'[side]}       {receipt.reader}  {name}  {counts}")

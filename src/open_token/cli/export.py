@@ -21,6 +21,7 @@ from open_token.cli.shared.help import Help, Section
 from open_token.cli.shared.jobs import add_jobs_option, parse_jobs
 from open_token.cli.shared.output import (
     choose_output_name,
+    open_page,
     refuse_folder,
     refuse_to_overwrite_source,
 )
@@ -178,15 +179,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.json and args.output:
         console.print_json(result)
     if args.open:
-        _open_page(Path(args.output), console)
+        open_page(Path(args.output), console)
     return 0
-
-
-def _open_page(path: Path, console: Console) -> None:
-    import webbrowser
-
-    if not webbrowser.open(path.resolve().as_uri()):
-        console.warn("no browser could be started; open the file yourself")
 
 
 def _resolve_format(args: argparse.Namespace, words: dict[str, str]) -> str | None:

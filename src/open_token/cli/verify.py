@@ -140,8 +140,9 @@ def _print_verdict(
         console.info("note    the key came with the file; name keys that you trust with --trust")
     shown = escape_controls(name)
     if code == 0:
-        events = pluralize(verdict.events, "event")
-        console.print(f"{ok}  {shown}  {_describe_coverage(verdict)}, {events}")
+        # A page that compares sessions, or lists them, is not of one document.
+        events = f", {pluralize(verdict.events, 'event')}" if verdict.events else ""
+        console.print(f"{ok}  {shown}  {_describe_coverage(verdict)}{events}")
     elif code == 1:
         if not any(part.state == MISMATCH for part in verdict.parts):
             _print_reasons(verdict, fail, console)

@@ -77,6 +77,7 @@ class Difference:
         rows: list[Row],
     ) -> None:
         self.level = level
+        self.transcripts = transcripts
         self.rows = rows
         self.a = _build_side(transcripts[0], names[0])
         self.b = _build_side(transcripts[1], names[1])

@@ -1,7 +1,7 @@
 """A conversation as steps for comparison: messages, calls with their results, notable events."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -84,6 +84,8 @@ class Transcript(msgspec.Struct):
     ms: int | None
     """Milliseconds from the first to the last known time."""
     events: int
+    cost: float | None = None
+    """In dollars, as the source reports it or by the price list; None if it is not known."""
 
     def set_cwd(self, cwd: str) -> None:
         """Parse the actions of all calls relative to a working directory."""
@@ -104,8 +106,12 @@ class Transcript(msgspec.Struct):
 class TranscriptBuilder:
     """Builds the steps of a conversation event by event."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: str, *, with_cost: bool = False) -> None:
         self._exact = level == "exact"
+        self._with_cost = with_cost
+        self._estimate_cost: Callable[[str, Any], float | None] | None = None
+        self._reported_cost = 0.0
+        self._estimated_cost = 0.0
         self._steps: list[Step] = []
         self._calls: dict[str, Step] = {}
         self._steps_by_result: dict[str, Step] = {}
@@ -121,6 +127,8 @@ class TranscriptBuilder:
     def meet(self, record: Record) -> None:
         """Set the record whose events follow."""
         self._record = record
+        if self._with_cost:
+            self._estimate_cost = record.bind_prices()
 
     def build_from_record(self) -> Transcript:
         """Return the transcript of the record that was set."""
@@ -158,6 +166,9 @@ class TranscriptBuilder:
                 count = usage.get(name)
                 if type(count) is int:
                     self._tokens[name] += count
+            if self._estimate_cost is not None:
+                cost = self._estimate_cost(str(event.get("actor_id", "")), usage)
+                self._estimated_cost += cost or 0.0
 
     def _add_step(self, kind: str, event: Event) -> Step:
         if kind != "call":
@@ -198,6 +209,10 @@ class TranscriptBuilder:
                 facts = omit_keys(data, "kind")
                 step.facts = {**step.facts, **facts}
                 return
+        cost = data.get("cost_usd")
+        # Also refuses what is not a number: no comparison with it holds.
+        if kind == "cost" and isinstance(cost, int | float) and 0 <= cost < 1e9:
+            self._reported_cost += cost
         cwd = data.get("cwd")
         if kind == "context" and not self._cwd and isinstance(cwd, str) and len(cwd) <= _MAX_CWD:
             self._cwd = cwd.rstrip("/")
@@ -225,6 +240,7 @@ class TranscriptBuilder:
             tokens=dict(self._tokens),
             ms=self._measure_duration(),
             events=self._count,
+            cost=self._reported_cost or self._estimated_cost or None,
         )
         transcript.set_cwd("" if self._exact else self._cwd)
         return transcript

@@ -47,9 +47,11 @@ class HashingOutput:
         self._hash.update(data)
         return self._out.write(data)
 
-    def render_seal(self, integrity: Integrity) -> bytes:
-        """Return the element that ends the page: the hash of what was written, and the integrity."""
-        seal = msgspec.json.encode(_Seal(self._hash.hexdigest(), dict(integrity)))
+    def render_seal(self, integrity: Integrity | None = None) -> bytes:
+        """Return the element that ends the page: the hash of what was written, and the integrity.
+
+        A page that is not of one document has no integrity."""
+        seal = msgspec.json.encode(_Seal(self._hash.hexdigest(), dict(integrity or {})))
         # Nothing in it may end the element.
         return SEAL_START + seal.replace(b"<", b"\\u003c") + SEAL_END
 
@@ -74,23 +76,23 @@ def verify_page(source: Source) -> Verdict:
         return _reject("there is no complete integrity object at the end of the page")
     events_hash = seal.integrity.get("events_hash")
     count = seal.integrity.get("event_count")
-    if not isinstance(events_hash, str):
+    if seal.integrity and not isinstance(events_hash, str):
         return _reject("the integrity object of the page names no events")
     found = digest.hexdigest()
     state = MATCH if found == seal.page_hash else MISMATCH
-    parts = (
-        HashComparison("page_hash", state, seal.page_hash, found),
-        HashComparison("events_hash", UNCHECKED, events_hash, ""),
-    )
-    warnings = [
-        "a page shows its events but does not hold them as data: compare events_hash with the one "
-        "of the JSON export"
-    ]
+    parts = [HashComparison("page_hash", state, seal.page_hash, found)]
+    warnings: list[str] = []
+    if isinstance(events_hash, str):
+        parts.append(HashComparison("events_hash", UNCHECKED, events_hash, ""))
+        warnings.append(
+            "a page shows its events but does not hold them as data: compare events_hash with the "
+            "one of the JSON export"
+        )
     if seal.integrity.get("signatures"):
         warnings.append("the signatures cover the JSON export, and not this page")
     return Verdict(
         VERIFIED if state == MATCH else MISMATCHED,
-        parts,
+        tuple(parts),
         count if type(count) is int else 0,
         warnings=tuple(warnings),
     )

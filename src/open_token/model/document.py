@@ -165,6 +165,14 @@ class Record:
     """Looks at events and at the bytes that are to be written of them; raises when something must
     not leave."""
 
+    def bind_prices(self) -> Callable[[str, Any], float | None] | None:
+        """Return an estimate of costs by the id of an actor, where the record brings prices."""
+        estimate = self.estimate_cost
+        if estimate is None:
+            return None
+        models = {actor["actor_id"]: actor.get("model", "") for actor in self.participants}
+        return lambda actor_id, usage: estimate(models.get(actor_id, ""), usage)
+
     def with_events(self, events: Iterable[Event]) -> "Record":
         """Return a copy of the record with other events."""
         # dataclasses.replace is too slow here: it shows in the time of a small export.

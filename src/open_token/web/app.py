@@ -22,7 +22,7 @@ from open_token.web.screens import SCREENS
 from open_token.web.sharing import Sharing
 from open_token.web.shell import render_shell
 from open_token.web.workspace import Workspace
-from open_token.writers.html import load_style
+from open_token.writers.html.assets import load_comparison_style, load_style
 
 _ASSET_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -88,6 +88,7 @@ def load_assets() -> dict[str, bytes]:
     folder = resources.files("open_token").joinpath("web")
     assets = {
         "page.css": load_style().encode(),
+        "comparison.css": load_comparison_style().encode(),
         "page.js": folder.joinpath("page.js").read_bytes(),
     }
     own = folder.joinpath("assets")

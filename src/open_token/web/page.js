@@ -5,6 +5,8 @@
   const all = (query, from) => [...(from || doc).querySelectorAll(query)];
   const main = id("ot-main"), find = id("ot-find"), hits = id("ot-hits"), keys = id("ot-keys");
   root.classList.add("js");
+  // What a page is walked through by: its prompts, or the differences of a comparison.
+  const jump = body.dataset.jump || ".ask";
   let here = null, found = [], hit = -1, last = null;
 
   // Visibility by classes only: measuring boxes would force the browser to lay out blocks it may skip.
@@ -186,7 +188,7 @@
 
   const actions = {
     j: () => step(".ev, .row", 1), k: () => step(".ev, .row", -1),
-    J: () => step(".ask", 1), K: () => step(".ask", -1),
+    J: () => step(jump, 1), K: () => step(jump, -1),
     e: () => fail(1), E: () => fail(-1),
     o: () => { const row = here && here.closest(".row"); if (row) row.open = !row.open; },
     x: () => sweep(all(".row", (current() || main).closest("section") || main)),
@@ -235,7 +237,7 @@
       return;
     }
     before = "";
-    if (/^[1-9]$/.test(key)) { go(all(".ask", main)[key - 1], true); return; }
+    if (/^[1-9]$/.test(key)) { go(all(jump, main)[key - 1], true); return; }
     if (key.length === 1 && Object.hasOwn(actions, key)) { event.preventDefault(); actions[key](); }
   });
   doc.addEventListener("click", (event) => {

@@ -14,7 +14,7 @@ from open_token.errors import InputError
 from open_token.library.discovery import Session, open_session
 from open_token.model.document import Event, Record
 from open_token.pipeline import BoundedBuffer, export
-from open_token.writers.html import PAGE_END, bind_prices, render_page
+from open_token.writers.html import PAGE_END, render_page
 from open_token.writers.html.front_matter import render_header, render_outline, render_strip
 from open_token.writers.html.sections import Block, group_items, render_block, render_heading
 from open_token.writers.overview import build_overview, get_title
@@ -82,7 +82,7 @@ class Snapshot:
         self.stamp = get_stamp(session)
         self.integrity = receipt.integrity
         self.record = collector.record.with_events(collector.events)
-        self.overview = build_overview(collector.events, bind_prices(self.record))
+        self.overview = build_overview(collector.events, self.record.bind_prices())
         self.title = get_title(self.record, self.overview)
         items = Timeline(self.overview.index).iter_items(collector.events)
         self.blocks: list[Block] = list(group_items(items, self.overview))

@@ -117,11 +117,16 @@ class TimelineIndex:
         if data.get("kind") != "result_facts" or not result_id:
             return
         facts = {name: value for name, value in data.items() if name != "kind"}
-        small_facts = {name: value for name, value in facts.items() if _is_small(value)}
+        small_facts = select_small_facts(facts)
         # An annotation with larger values is also shown by itself: it has no id here.
         fits = len(small_facts) == len(facts)
         annotation_id = str(event.get("id", "")) if fits else ""
         self.result_facts[result_id] = annotation_id, small_facts
+
+
+def select_small_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts about a result that fit into a line."""
+    return {name: value for name, value in facts.items() if _is_small(value)}
 
 
 def _is_small(value: Any) -> bool:

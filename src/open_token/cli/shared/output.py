@@ -3,6 +3,7 @@
 import os
 import re
 from itertools import count
+from pathlib import Path
 
 from open_token.cli.shared.console import Console
 from open_token.errors import OutputError, UsageError
@@ -26,12 +27,24 @@ def choose_output_name(source: Source, form: str, console: Console) -> str:
     """
     stem = source.path.name.partition(".")[0] if source.path else ""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:_MAX_STEM] or "session"
-    suffix = _SUFFIXES[form]
+    return choose_new_name(stem, _SUFFIXES[form], console)
+
+
+def choose_new_name(stem: str, suffix: str, console: Console) -> str:
+    """Return a name that no file in the working directory has."""
     for number in count(1):
         name = f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}"
         if not (console.cwd / name).exists():
             return name
     raise AssertionError("count never ends")
+
+
+def open_page(path: Path, console: Console) -> None:
+    """Open a page in the browser of the user."""
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        console.warn("no browser could be started; open the file yourself")
 
 
 def refuse_folder(path: str | None) -> None:

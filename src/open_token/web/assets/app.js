@@ -160,7 +160,7 @@ function handleKey(event) {
     return true;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
-  const field = event.target.closest && event.target.closest("input, textarea, select, [contenteditable]");
+  const field = event.target.closest && event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
   if (field || document.querySelector("dialog[open]")) return false;
   const key = event.key;
   if (before === "g" && /^[1-9]$/.test(key) && names[key - 1]) {

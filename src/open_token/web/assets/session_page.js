@@ -76,7 +76,7 @@ export class SessionPage {
 }
 
 /** Hide the progress as soon as the first rows are there, long before the last ones. */
-function watchFrame(frame, waiting, signal) {
+export function watchFrame(frame, waiting, signal) {
   const timer = setInterval(() => {
     const inner = frame.contentDocument;
     if (!inner || inner.URL === "about:blank" || !inner.querySelector(".blk, .wrap")) {

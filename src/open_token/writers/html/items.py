@@ -112,7 +112,7 @@ def _render_prompt(item: Item) -> RenderedItem:
     classes = "prompt"
     # A prompt of one short line is its own heading; it is not shown twice. Whether the heading
     # fits into one line depends on the window, which the style sheet decides by these classes.
-    size = len(text.strip().encode())
+    size = len(text.strip().encode("utf-8", "replace"))
     is_in_heading = not item.parent and get_prompt_title(text) == text.strip()
     if is_in_heading and size <= _HEADING_BYTES_WIDE:
         classes = "prompt same"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from open_token.cli.diff_text import diff_words
+from open_token.comparison.words import diff_words
 
 
 @pytest.mark.parametrize(
