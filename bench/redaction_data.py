@@ -20,6 +20,8 @@ from open_token.redaction.rule_catalogue import fill_placeholders
 FOLDER = Path(__file__).parent
 HALVES = ("development", "test")
 PER_TEMPLATE = 12
+MIN_DIGITS = 5
+"""Ids with fewer digits are not told from other numbers."""
 _SLOT = re.compile(r"\{([a-z0-9]+)\}")
 # The id of a person in the first line of a module of python-stdnum, rather than of a company.
 _PERSONAL = re.compile(
@@ -187,6 +189,8 @@ def list_ids() -> list[tuple[str, str]]:
         title = text.strip().split("\n")[0]
         examples = _EXAMPLE.findall(text)
         if not examples or not _PERSONAL.search(title) or _COMPANY.search(title):
+            continue
+        if sum(letter.isdecimal() for letter in examples[0]) < MIN_DIGITS:
             continue
         for word in re.split(r" \(|, ", title)[0:1]:
             ids.append(

@@ -35,7 +35,7 @@ def test_what_fires_is_reported_with_its_line() -> None:
     [
         ("ghp_" + "x" * 36, "secrets", "github-token", "a placeholder"),
         (
-            f"card {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}",
+            f"order {CARD[:-1]}{(int(CARD[-1]) + 1) % 10}",
             "pii",
             "card",
             "its checksum or its first digits",

@@ -142,7 +142,9 @@ def _load_all_rules(cache: Path | None) -> tuple[Rule, ...]:
     if cache is None:
         return parse_rules(texts)
     macros = [part.encode() for part in MACROS.values()]
-    macros += [word.encode() for kind in ("secret", "password") for word in load_near_words(kind)]
+    macros += [
+        word.encode() for kind in ("secret", "password", "id") for word in load_near_words(kind)
+    ]
     digest = hashlib.sha256(
         b"\0".join([_CACHE_VERSION.encode(), *macros, *texts.values()])
     ).hexdigest()
@@ -160,7 +162,7 @@ def _load_all_rules(cache: Path | None) -> tuple[Rule, ...]:
 
 @functools.cache
 def load_near_words(kind: str) -> tuple[str, ...]:
-    """Return the patterns of words near which a rule looks: `secret` or `password`."""
+    """Return the patterns of words near which a rule looks: `secret`, `password` or `id`."""
     text = (_FOLDER / f"{kind}_words.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 

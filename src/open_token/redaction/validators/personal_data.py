@@ -48,8 +48,15 @@ _COMMON_CARD = lazy_compile(
     r"4\d{15}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|(?:6011|65\d\d|64[4-9]\d)\d{12}|35\d{14}|3[068]\d{12}"
 )
 _CARD_WORDS = lazy_compile(
-    r"card|credit|debit|visa|master|amex|payment|kredit|tarjeta|carte|\bcc\b", re.IGNORECASE
+    r"(?:\b|_)(?:(?:credit|debit|bank|visa|master)?cards?|credit|debit|visa|mastercard|amex|american express"
+    r"|payment|kredit[a-z]{0,8}|kort(?:nummer)?|tarjeta|carte|carta di|cart[aã]o|karta|karty|kart[ıi]|kaart"
+    r"|luottokort[a-z]{1,4}|cc)(?:\b|_)|карт|κάρτα|カード|卡|카드",
+    re.IGNORECASE,
 )
+# How far from its word a card number may stand that has no right check digit.
+_CARD_REACH_BEFORE = 40
+_CARD_REACH_AFTER = 16
+_CARD_SIZES = (15, 16)
 _SYSTEM_ACCOUNTS = frozenset(
     """staff wheel users sys system adm daemon mail man news tty disk utmp games backup proxy nogroup sudo kmem shadow
     crontab ssl-cert messagebus _apt systemd-network systemd-resolve systemd-timesync domain_users""".split()
@@ -103,6 +110,9 @@ _SSN_FORM = lazy_compile(
 )
 _DENIAL_BEFORE = lazy_compile(r"\b(?:not an?|invalid|no)\s[\w ]{0,24}[\s:]*$", re.IGNORECASE)
 _YEARS = lazy_compile(r"(?:19|20)\d\d(?:[ ./-]?(?:19|20)?\d\d){1,3}")
+# Shorter ones are versions of programs.
+_DOTTED = lazy_compile(r"\d+(?:\.\d+)+")
+_MIN_DIGITS_OF_DOTTED = 8
 _MAX_PATH_LENGTH = 40
 # Matched against the reversed text: it may begin only at the end.
 _HOME_REVERSED = lazy_compile(r"[/\\]+(?:emoh|sresu)[/\\]+:?([\w.~-]*)", re.IGNORECASE)
@@ -161,22 +171,31 @@ def _is_labelled_phone(candidate: Candidate) -> bool:
     return 6 <= len(extract_digits(candidate.value)) <= 20 and not _DATE.search(candidate.value)
 
 
-def _is_any_phone(candidate: Candidate) -> bool:
+def _is_named_phone(candidate: Candidate) -> bool:
+    """Accept, after a word for phones, what any region of the world may have as a number."""
     value, _, after = candidate
-    if not 7 <= len(extract_digits(value)) <= 15 or _DATE.search(value):
+    digits = extract_digits(value)
+    if not 6 <= len(digits) <= 15 or len(set(digits)) < 3 or _DATE.search(value):
         return False
     if after[:1] in (".", ":", ",", "_") and after[1:2].isdigit():
         return False
-    return is_phone(value)
+    if _DOTTED.fullmatch(value) and len(digits) < _MIN_DIGITS_OF_DOTTED:
+        return False
+    # In few regions a number has so few digits, and people write those in groups.
+    return len(digits) > 6 or len(_GROUPS.findall(value)) > 1
 
 
 def _is_card(candidate: Candidate) -> bool:
     value, before, after = candidate
     if before.endswith((".", "-")) or _NUMBER_AFTER.match(after) or _SEED_BEFORE.search(before):
         return False
-    if _CARD_WORDS.search(before + after):
-        return is_card(value, of_any_issuer=True)
     number = extract_digits(value)
+    line_before = before.rpartition("\n")[2][-_CARD_REACH_BEFORE:]
+    line_after = after.partition("\n")[0][:_CARD_REACH_AFTER]
+    if _CARD_WORDS.search(line_before) or _CARD_WORDS.search(line_after):
+        if len(number) in _CARD_SIZES and len(set(number)) > 2:
+            return True
+        return is_card(value, of_any_issuer=True)
     if not is_card(number):
         return False
     is_alone = not before.rpartition("\x01")[2].strip() and not after.strip()
@@ -273,11 +292,15 @@ def _is_named_id(candidate: Candidate) -> bool:
     value = candidate.value.strip()
     digit_count = len(extract_digits(value))
     character_count = len(re.sub(r"[^0-9A-Za-z]", "", value))
-    if digit_count < 5 or digit_count < character_count / 2:
+    # Hashes and words with numbers are mostly written in small letters.
+    min_share = 1 / 3 if value == value.upper() else 1 / 2
+    if digit_count < 5 or digit_count < character_count * min_share:
         return False
     if _DATE.search(value) or _DENIAL_BEFORE.search(candidate.before):
         return False
-    if _YEARS.fullmatch(value) or is_uuid(value) or re.fullmatch(r"\d+(?:\.\d+)+", value):
+    if _YEARS.fullmatch(value) or is_uuid(value):
+        return False
+    if _DOTTED.fullmatch(value) and digit_count < _MIN_DIGITS_OF_DOTTED:
         return False
     return not is_words(value)
 
@@ -327,7 +350,7 @@ VALIDATORS: dict[str, Validator] = {
     "email": _is_email,
     "phone": _is_phone,
     "phone_us": _is_us_phone,
-    "phone_any": _is_any_phone,
+    "phone_named": _is_named_phone,
     "phone_national": _is_national_phone,
     "phone_labelled": _is_labelled_phone,
     "card": _is_card,
