@@ -43,7 +43,7 @@ def words(chance: random.Random, count: int) -> str:
 
 
 def steps(events: int, chance: random.Random) -> list[list[dict[str, Any]]]:
-    """A talk, step by step: in turn a message of the model, and calls with their results."""
+    """A session, step by step: in turn a message of the model, and calls with their results."""
     made = [
         [
             {
@@ -90,12 +90,12 @@ def _called(chance: random.Random) -> list[dict[str, Any]]:
 
 
 def edited(
-    talk: list[list[dict[str, Any]]], chance: random.Random
+    session: list[list[dict[str, Any]]], chance: random.Random
 ) -> tuple[list[list[dict[str, Any]]], int]:
     """The talk with a difference in every seventeenth step, and how many there are."""
     made: list[list[dict[str, Any]]] = []
     edits = 0
-    for place, step in enumerate(talk):
+    for place, step in enumerate(session):
         way = chance.randrange(4) if place % 17 == 16 else None
         edits += way is not None
         copy = json.loads(json.dumps(step))
@@ -112,16 +112,16 @@ def edited(
     return made, edits
 
 
-def document(talk: list[list[dict[str, Any]]], name: str, shift: int) -> dict[str, Any]:
-    """The export of a talk, with ids and times of its own."""
+def document(session: list[list[dict[str, Any]]], name: str, shift: int) -> dict[str, Any]:
+    """The export of a session, with ids and times of its own."""
     events: list[dict[str, Any]] = []
-    for step in talk:
+    for step in session:
         for event in step:
             number = len(events) + 1 + shift
             moment = datetime.fromtimestamp(1_774_000_000 + number, UTC).strftime(
                 "%Y-%m-%dT%H:%M:%SZ"
             )
-            told = {
+            result = {
                 "id": f"evt_{number:06d}",
                 "seq": len(events) + 1,
                 "ts": moment,
@@ -129,8 +129,8 @@ def document(talk: list[list[dict[str, Any]]], name: str, shift: int) -> dict[st
                 **event,
             }
             if len(step) == 2:
-                told["links"] = {"call_id": f"call_{number - (event is step[1]):06d}"}
-            events.append(told | {"actor_id": "act_001"})
+                result["links"] = {"call_id": f"call_{number - (event is step[1]):06d}"}
+            events.append(result | {"actor_id": "act_001"})
     people = [{"actor_id": "act_001", "kind": "model", "name": "assistant"}]
     return {
         "open_token_version": "0.1",
@@ -143,9 +143,9 @@ def document(talk: list[list[dict[str, Any]]], name: str, shift: int) -> dict[st
 def pair(events: int) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Two runs and the number of edits between them."""
     chance = random.Random(events)
-    talk = steps(events, chance)
-    other, edits = edited(talk, chance)
-    return document(talk, "one", 0), document(other, "other", 7), edits
+    session = steps(events, chance)
+    other, edits = edited(session, chance)
+    return document(session, "one", 0), document(other, "other", 7), edits
 
 
 def without_ids(event: dict[str, Any]) -> str:
@@ -178,8 +178,8 @@ def main() -> None:
         )
         with tempfile.TemporaryDirectory() as folder:
             paths = [Path(folder) / name for name in ("a.json", "b.json")]
-            for path, told in zip(paths, (a, b), strict=True):
-                path.write_text(json.dumps(told))
+            for path, result in zip(paths, (a, b), strict=True):
+                path.write_text(json.dumps(result))
             spent, made = seconds(lambda paths=paths: diff(*paths))
             print(
                 f"{events:>7} events  {edits} edits  ours, from files    {spent:6.2f} s  read and redacted, too"
@@ -189,7 +189,7 @@ def main() -> None:
                     ("difflib, raw lines", json.dumps),
                     ("difflib, no ids", without_ids),
                 ):
-                    lines = [[form(event) for event in told["events"]] for told in (a, b)]
+                    lines = [[form(event) for event in result["events"]] for result in (a, b)]
                     spent, count = seconds(
                         lambda lines=lines: sum(1 for _ in difflib.unified_diff(*lines, n=0))
                     )

@@ -46,14 +46,14 @@ def main() -> None:
     """Follow, append, measure."""
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with tempfile.TemporaryDirectory() as folder:
-        talk, out = Path(folder) / "talk.jsonl", Path(folder) / "out.ndjson"
-        session.write(talk, megabytes * 1_000_000)
+        conversation, out = Path(folder) / "session.jsonl", Path(folder) / "out.ndjson"
+        session.write(conversation, megabytes * 1_000_000)
         command = [
             sys.executable,
             "-m",
             "open_token",
             "export",
-            str(talk),
+            str(conversation),
             "--follow",
             "-o",
             str(out),
@@ -72,7 +72,7 @@ def main() -> None:
                     json.dumps({**record, "sessionId": "live", "timestamp": "2026-01-01T00:00:00Z"})
                     + "\n"
                 )
-                with talk.open("a") as stream:
+                with conversation.open("a") as stream:
                     stream.write(line)
                 start = time.perf_counter()
                 size = wait(out, size)

@@ -122,8 +122,8 @@ class Crowd:
             for part in frame.split(b"made at ")[1:]:
                 self.waits.append(now - float(part[:17]))
         if self.events == self.expected:
-            told = {"at": now, "frames": self.frames, "events": self.events, "waits": self.waits}
-            print(json.dumps(told), flush=True)
+            result = {"at": now, "frames": self.frames, "events": self.events, "waits": self.waits}
+            print(json.dumps(result), flush=True)
 
 
 async def watch(address: str, token: str, subscribers: int, expected: int, is_asleep: bool) -> None:
@@ -159,8 +159,8 @@ async def clients(
 
 async def report(process: asyncio.subprocess.Process) -> dict[str, Any]:
     assert process.stdout
-    told: dict[str, Any] = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
-    return told
+    result: dict[str, Any] = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
+    return result
 
 
 @contextlib.asynccontextmanager
@@ -242,9 +242,9 @@ async def a_hundred(folder: Path) -> None:
                 start = time.monotonic()
                 for _ in range(EVENTS):
                     await server.services.journal.write(owner, SESSION, lambda state: [block(TEXT)])
-                told = await report(crowd)
-                rates["ours"].append(expected / (told["at"] - start))
-                frames = told["frames"]
+                result = await report(crowd)
+                rates["ours"].append(expected / (result["at"] - start))
+                frames = result["frames"]
     plain, whole = max(rates["bare"]), max(rates["ours"])
     print(
         f"{SUBSCRIBERS} subscribers, bare python-socketio".ljust(52) + f"{plain:8.0f} deliveries/s"
@@ -276,14 +276,14 @@ async def many(folder: Path) -> None:
             ]
             await server.services.journal.write(owner, SESSION, lambda state, steps=steps: steps)
             made += due
-        told = await report(crowd)
-        took, cpu = told["at"] - start, time.process_time() - used
-    waits = sorted(told["waits"])
+        result = await report(crowd)
+        took, cpu = result["at"] - start, time.process_time() - used
+    waits = sorted(result["waits"])
     p50, p99 = statistics.median(waits) * 1e3, waits[int(len(waits) * 0.99)] * 1e3
     print(
         f"{MANY} subscribers, {words / took:.0f} words/s".ljust(52)
         + f"{expected / took:8.0f} deliveries/s   p50 {p50:.1f} ms (aim: 50)  p99 {p99:.1f} ms   "
-        + f"{told['events'] / told['frames']:.0f} words a frame, {cpu / took:.0%} of a core"
+        + f"{result['events'] / result['frames']:.0f} words a frame, {cpu / took:.0%} of a core"
     )
 
 

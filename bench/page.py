@@ -44,7 +44,7 @@ def main() -> None:
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     print(f"load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "talk.jsonl")
+        path = Path(folder, "session.jsonl")
         session.write(path, megabytes * 1_000_000)
         for to in ("json", "html", "markdown"):
             seconds, size, events, memory = measured(path, to, Path(folder, "out"))

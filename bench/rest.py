@@ -41,10 +41,10 @@ for both."""
 LIMITS = Limits(requests_per_minute=100_000_000, connections_per_user=1000)
 
 
-async def talk(services: Services) -> str:
-    """A session of 200 turns, about as long as a long talk is."""
+async def create_session(services: Services) -> str:
+    """A session of 200 turns, about as long as a long session is."""
     session_id = "sess_bench"
-    await services.journal.create(USER, {"id": session_id, "intent": "A long talk"})
+    await services.journal.create(USER, {"id": session_id, "intent": "A long session"})
     for number in range(TURNS):
         steps = send_user_message(f"turn_{number}", build_text_blocks("word " * 260))
         await services.journal.write(USER, session_id, lambda state, steps=steps: steps)
@@ -58,7 +58,7 @@ async def serve(folder: Path, sessions: int) -> None:
         await services.store.add_user(User(id=USER, name="Bench", role="owner", created_at=AT))
         _, key = await services.store.add_key(USER, "bench", "full", AT)
         words = await fill(services.store, sessions)
-        session_id = await talk(services)
+        session_id = await create_session(services)
         ours = build_app(services)
         turns = await services.store.turns(USER, session_id)
         body = b"[" + b",".join(turn.body for turn in turns) + b"]"

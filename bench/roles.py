@@ -62,8 +62,8 @@ class Node:
             env=env,
         )
         assert self._process.stdout
-        self.told = json.loads(self._process.stdout.readline())
-        self.address = self.told["address"]
+        self.received = json.loads(self._process.stdout.readline())
+        self.address = self.received["address"]
 
     def cpu(self) -> float:
         """Seconds of CPU so far."""
@@ -182,7 +182,7 @@ def main(sizes: list[int]) -> None:
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), {"gateway": "gateway", "worker": "worker"}) as nodes,
     ):
-        key = next(node.told["key"] for node in nodes.values() if node.told["key"])
+        key = next(node.received["key"] for node in nodes.values() if node.received["key"])
         for sessions in sizes:
             asyncio.run(streamed(nodes, [nodes["gateway"]], key, sessions))
     print("two nodes that do everything:")
@@ -190,7 +190,7 @@ def main(sizes: list[int]) -> None:
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), {"node1": "all", "node2": "all"}) as nodes,
     ):
-        key = next(node.told["key"] for node in nodes.values() if node.told["key"])
+        key = next(node.received["key"] for node in nodes.values() if node.received["key"])
         asyncio.run(streamed(nodes, list(nodes.values()), key, sizes[-1]))
     print(f"load {os.getloadavg()[0]:.1f}")
 

@@ -74,9 +74,9 @@ async def measured(port: int, pid: int, sizes: list[int]) -> None:
         await asyncio.wait_for(up(client), 120)
         for sessions in sizes:
             before = cpu_of(pid, has_children=True)
-            told = await asyncio.gather(*(follow(client) for _ in range(sessions)))
+            result = await asyncio.gather(*(follow(client) for _ in range(sessions)))
             used = cpu_of(pid, has_children=True) - before
-            events, words = (sum(counts) for counts in zip(*told, strict=True))
+            events, words = (sum(counts) for counts in zip(*result, strict=True))
             assert words == WORDS * sessions, words
             each, of_all = used / words * 1e6, used / events * 1e6
             print(

@@ -57,13 +57,13 @@ def codex(home: Path, n: int) -> None:
 
 def gemini_cli(home: Path, n: int) -> None:
     name = str(uuid.UUID(int=n << 96))
-    talk = {
+    conversation = {
         "id": name,
         "timestamp": "2026-01-02T03:04:05Z",
         "type": "user",
         "content": f"explain part {n} " * 30,
     }
-    document = {"sessionId": name, "projectHash": f"{n:064x}", "messages": [talk] * 200}
+    document = {"sessionId": name, "projectHash": f"{n:064x}", "messages": [conversation] * 200}
     path = (
         home
         / ".gemini"

@@ -115,7 +115,7 @@ async def limit(url: str, per_batch: int) -> None:
     await pool.close()
 
 
-async def telling(name: str, links: list[PostgresLink] | list[RedisLink]) -> None:
+async def measure_bus(name: str, links: list[PostgresLink] | list[RedisLink]) -> None:
     """How long it takes until another node hears of a commit."""
 
     async def heads(_: object) -> dict[str, tuple[str, int]]:
@@ -151,10 +151,10 @@ async def main() -> None:
         await store.add_user(User(id=USER, name="Bench", role="owner", created_at=AT))
         await appends(store)
         await store.close()
-    await telling("PostgreSQL", [PostgresLink(url), PostgresLink(url)])
+    await measure_bus("PostgreSQL", [PostgresLink(url), PostgresLink(url)])
     if program("redis-server") is not None:
         address = f"redis://127.0.0.1:{redis().port}/0"
-        await telling("Redis", [RedisLink(address), RedisLink(address)])
+        await measure_bus("Redis", [RedisLink(address), RedisLink(address)])
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ from open_token.errors import InputError, UsageError
 
 
 @pytest.fixture
-def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake_format.install_fake_format(monkeypatch)
     monkeypatch.chdir(tmp_path)
     return fake_format.write_fake_session(
-        tmp_path / "talk.jsonl", says=("hello", "ada@example.org")
+        tmp_path / "session.jsonl", says=("hello", "ada@example.org")
     )
 
 
@@ -29,48 +29,49 @@ def texts(document: Any) -> list[str]:
 class TestExport:
     """A document from a path or from bytes."""
 
-    def test_of_a_path_a_name_and_bytes(self, talk: Path) -> None:
+    def test_of_a_path_a_name_and_bytes(self, session: Path) -> None:
         documents = [
             open_token.export(source, exported_at="omit")
-            for source in (talk, str(talk), talk.read_bytes())
+            for source in (session, str(session), session.read_bytes())
         ]
         assert documents[0] == documents[1] == documents[2]
-        assert documents[0]["conversation"]["id"] == "talk"
+        assert documents[0]["conversation"]["id"] == "session"
         assert documents[0]["integrity"]["event_count"] == 2
         assert not open_token.validate(documents[0])
 
-    def test_options_are_those_of_the_command_line(self, talk: Path) -> None:
-        assert "integrity" not in open_token.export(talk, integrity="none")
-        assert texts(open_token.export(talk, redact="pii"))[1].startswith("[REDACTED:")
-        assert texts(open_token.export(talk, redact="none")) == ["hello", "ada@example.org"]
+    def test_options_are_those_of_the_command_line(self, session: Path) -> None:
+        assert "integrity" not in open_token.export(session, integrity="none")
+        assert texts(open_token.export(session, redact="pii"))[1].startswith("[REDACTED:")
+        assert texts(open_token.export(session, redact="none")) == ["hello", "ada@example.org"]
 
-    def test_rules_and_allow_lists_of_the_settings_take_part(self, talk: Path) -> None:
+    def test_rules_and_allow_lists_of_the_settings_take_part(self, session: Path) -> None:
         Path(".open-token.toml").write_text("[[rule]]\nid = 'greeting'\npattern = 'hello'\n")
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
         settings.mkdir(parents=True, exist_ok=True)
         (settings / "config.toml").write_text(
-            f"[[allow]]\nrule = 'email'\npath = '{talk.parent}/*.jsonl'\n"
+            f"[[allow]]\nrule = 'email'\npath = '{session.parent}/*.jsonl'\n"
         )
-        said = texts(open_token.export(talk, redact="pii"))
+        said = texts(open_token.export(session, redact="pii"))
         assert said[0].startswith("[REDACTED:greeting:")
         assert said[1] == "ada@example.org"
 
-    def test_the_answer_is_a_document_whatever_the_settings_say(
-        self, talk: Path, monkeypatch: pytest.MonkeyPatch
+    def test_the_answer_is_a_document_with_any_settings(
+        self, session: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OPEN_TOKEN_MODE", "ndjson")
-        assert open_token.export(talk)["open_token_version"] == "0.1"
-        assert open_token.export(talk, mode="ndjson", pretty=True)["open_token_version"] == "0.1"
+        assert open_token.export(session)["open_token_version"] == "0.1"
+        assert open_token.export(session, mode="ndjson", pretty=True)["open_token_version"] == "0.1"
 
-    def test_a_reader_can_be_named(self, tmp_path: Path, talk: Path) -> None:
+    def test_a_reader_can_be_named(self, tmp_path: Path, session: Path) -> None:
         assert (
-            open_token.export(b'{"say": "hi"}', reader="fake-talk")["events"][0]["role"] == "user"
+            open_token.export(b'{"say": "hi"}', reader="fake-session")["events"][0]["role"]
+            == "user"
         )
 
     @pytest.mark.parametrize("options", [{"redcat": "pii"}, {"redact": "all"}, {"max_bytes": 0}])
-    def test_wrong_options_are_usage_errors(self, talk: Path, options: dict[str, Any]) -> None:
+    def test_wrong_options_are_usage_errors(self, session: Path, options: dict[str, Any]) -> None:
         with pytest.raises(UsageError):
-            open_token.export(talk, **options)
+            open_token.export(session, **options)
 
     def test_errors_are_of_one_family(self, tmp_path: Path) -> None:
         for source in (tmp_path / "nothing", tmp_path, b"", b"\0\0"):
@@ -82,25 +83,25 @@ class TestExport:
 class TestExportFile:
     """A file, whole or not at all."""
 
-    def test_export_returns_what_was_written(self, talk: Path, tmp_path: Path) -> None:
-        receipt = open_token.export_file(talk, tmp_path / "out.ndjson", mode="ndjson")
-        assert (receipt.reader, receipt.events) == ("fake_talk", 2)
+    def test_export_returns_what_was_written(self, session: Path, tmp_path: Path) -> None:
+        receipt = open_token.export_file(session, tmp_path / "out.ndjson", mode="ndjson")
+        assert (receipt.reader, receipt.events) == ("fake_session", 2)
         assert receipt.bytes == (tmp_path / "out.ndjson").stat().st_size
 
-    def test_a_failure_writes_nothing(self, talk: Path, tmp_path: Path) -> None:
-        talk.write_bytes(b"{oops}\n" * 3)
+    def test_a_failure_writes_nothing(self, session: Path, tmp_path: Path) -> None:
+        session.write_bytes(b"{oops}\n" * 3)
         with pytest.raises(InputError):
-            open_token.export_file(talk, tmp_path / "out.json")
-        assert sorted(os.listdir(tmp_path)) == ["talk.jsonl"]
+            open_token.export_file(session, tmp_path / "out.json")
+        assert sorted(os.listdir(tmp_path)) == ["session.jsonl"]
 
 
 class TestRead:
     """An export as it is."""
 
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
-    def test_both_modes(self, talk: Path, tmp_path: Path, mode: str) -> None:
-        expected = open_token.export(talk, exported_at="omit")
-        open_token.export_file(talk, tmp_path / "out", mode=mode, exported_at="omit")
+    def test_both_modes(self, session: Path, tmp_path: Path, mode: str) -> None:
+        expected = open_token.export(session, exported_at="omit")
+        open_token.export_file(session, tmp_path / "out", mode=mode, exported_at="omit")
         assert open_token.read(tmp_path / "out") == expected
         assert open_token.read((tmp_path / "out").read_bytes()) == expected
 
@@ -123,9 +124,9 @@ class TestRead:
         }
         assert open_token.read(json.dumps(document).encode()) == document
 
-    def test_what_is_no_export_is_refused(self, talk: Path) -> None:
+    def test_what_is_no_export_is_refused(self, session: Path) -> None:
         with pytest.raises(InputError, match="not an Open-Token export"):
-            open_token.read(talk)
+            open_token.read(session)
 
 
 class TestSurroundings:

@@ -49,8 +49,8 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
     ) as process:
         assert process.stdout
         try:
-            told = msgspec.json.decode(process.stdout.readline())
-            yield told["address"], told["key"]
+            result = msgspec.json.decode(process.stdout.readline())
+            yield result["address"], result["key"]
         finally:
             process.terminate()
             process.wait(30)
@@ -75,7 +75,7 @@ def test_client_sends_and_receives_messages(tmp_path: Path) -> None:
     (tmp_path / "chat.py").write_text(script, encoding="utf-8")
     with server(tmp_path / "data") as (address, key):
         command = [sys.executable, str(tmp_path / "chat.py"), address, key]
-        talk = subprocess.run(
+        session = subprocess.run(
             command,
             input="hello\nlist files\n",
             capture_output=True,
@@ -83,6 +83,6 @@ def test_client_sends_and_receives_messages(tmp_path: Path) -> None:
             timeout=120,
             check=True,
         )
-    assert talk.stdout.count("(completed)") == 2, talk.stdout + talk.stderr
-    assert re.search(r"\n\[\w+\]", talk.stdout)
-    assert len(talk.stdout) > 100
+    assert session.stdout.count("(completed)") == 2, session.stdout + session.stderr
+    assert re.search(r"\n\[\w+\]", session.stdout)
+    assert len(session.stdout) > 100

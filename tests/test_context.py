@@ -9,7 +9,7 @@ NOW, BEFORE, ASKED = "2026-04-01T10:00:00Z", "2026-03-01T10:00:00Z", "2020-02-02
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_export", "told"),
+    ("wish", "is_export", "result"),
     [
         (None, False, NOW),
         (None, True, BEFORE),
@@ -19,6 +19,8 @@ NOW, BEFORE, ASKED = "2026-04-01T10:00:00Z", "2026-03-01T10:00:00Z", "2020-02-02
         (ASKED, True, ASKED),
     ],
 )
-def test_the_time_that_an_export_names(wish: str | None, is_export: bool, told: str | None) -> None:
+def test_the_time_that_an_export_names(
+    wish: str | None, is_export: bool, result: str | None
+) -> None:
     context = Context(ExportOptions.of({"exported_at": wish}), now=NOW)
-    assert context.exported_at(BEFORE, is_export=is_export) == told
+    assert context.exported_at(BEFORE, is_export=is_export) == result

@@ -26,7 +26,7 @@ from open_token.validation.validate import validate_bytes
 pytestmark = pytest.mark.full
 
 CHECK = CORPUS.parent / "tools" / "check_export.py"
-NO_TALK = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
+NOT_A_SESSION = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
 """What lies there for other tests."""
 PARTS = {
     "agent-a0ad4f44468bdf20d.meta.json": "facts about a subagent",
@@ -57,8 +57,8 @@ def files() -> list[Any]:
     found = (
         path for path in sorted(CORPUS.rglob("*")) if path.is_file() and path.name not in PARTS
     )
-    talks = [path for path in found if path.relative_to(CORPUS).parts[0] not in NO_TALK]
-    return [*talks, *(CORPUS / folder for folder in FOLDERS)]
+    sessions = [path for path in found if path.relative_to(CORPUS).parts[0] not in NOT_A_SESSION]
+    return [*sessions, *(CORPUS / folder for folder in FOLDERS)]
 
 
 def opened(path: Path) -> Source:

@@ -192,7 +192,7 @@ class Reader:
 
 
 async def driven(address: str, key: str, nodes: list[Node]) -> None:
-    """Clients of every kind talk through nginx while both nodes are restarted, one after the
+    """Clients of every kind session through nginx while both nodes are restarted, one after the
     other."""
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=60) as rest:

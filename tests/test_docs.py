@@ -108,10 +108,10 @@ def test_sessions_of_python_show_what_python_shows(
     monkeypatch.chdir(examples)
     session = "\n".join(SESSION.findall(text_of(page)))
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, name_of(page), 0)
-    told: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(test, out=told.append)
-    if told:
-        pytest.fail("".join(told), pytrace=False)
+    result: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=result.append)
+    if result:
+        pytest.fail("".join(result), pytrace=False)
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def span_kinds() -> set[str]:
 
 def test_the_page_of_the_format_has_the_kinds_of_spans_that_there_are() -> None:
     _, _, table = text_of(DOCS / "reference" / "format.md").partition("| kind of span |")
-    told = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
-    assert sorted(told) == sorted(span_kinds())
+    result = re.findall(r"^\| `(\w+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(result) == sorted(span_kinds())
 
 
 def test_pictures_are_small() -> None:

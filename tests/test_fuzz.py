@@ -145,9 +145,9 @@ def test_findings_are_made_small_reported_once_and_kept(tmp_path: Path) -> None:
     assert campaign.executions == 4
     assert sorted(campaign.findings.values()) == [b"bad", b"false"]
     assert [path.read_bytes() for path in sorted(tmp_path.glob("*.bin"))] == [b"bad", b"false"]
-    told = next(tmp_path.glob("*01*.txt")).read_text()
-    assert "as usual" in told
-    assert "Traceback" in told
+    result = next(tmp_path.glob("*01*.txt")).read_text()
+    assert "as usual" in result
+    assert "Traceback" in result
 
 
 def test_what_takes_too_long_is_stopped() -> None:
@@ -201,7 +201,7 @@ def test_a_zip_whose_bytes_are_broken_is_left_as_it_is() -> None:
 
 
 def test_a_database_whose_schema_is_broken_is_left_as_it_is() -> None:
-    whole = database_of("CREATE TABLE talk (a TEXT); CREATE INDEX by_name ON talk (a);")
+    whole = database_of("CREATE TABLE session (a TEXT); CREATE INDEX by_name ON session (a);")
     broken = whole.replace(b"CREATE INDEX by_name", b"CREATE INDXX by_name").replace(
         b"indexby_name", b"index\x9e\x93_name"
     )

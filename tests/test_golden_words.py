@@ -48,8 +48,8 @@ NOT_SAID = {
     "zed/old_thread": "a message of a role that is not known, which a note counts",
 }
 """Cases whose inputs hold texts that nobody said, each with the reason."""
-TALKS = (".json", ".jsonl", ".yaml", ".yml", ".md", ".traj")
-"""How the names of files end that hold talk; the others are attachments and pages."""
+SESSIONS = (".json", ".jsonl", ".yaml", ".yml", ".md", ".traj")
+"""How the names of files end that hold session; the others are attachments and pages."""
 
 
 def inputs(case: Path, opened: Path) -> Iterator[bytes]:
@@ -61,7 +61,7 @@ def inputs(case: Path, opened: Path) -> Iterator[bytes]:
         yield from (
             path.read_bytes()
             for path in sorted(given.rglob("*"))
-            if path.is_file() and path.suffix in TALKS
+            if path.is_file() and path.suffix in SESSIONS
         )
     else:
         yield given.read_bytes()

@@ -62,8 +62,8 @@ async def write(store: Store, history: History, session: str, writer: int) -> No
     for number in range(25):
         names = [f"{writer}/{number}/{part}" for part in range(1 + number % 3)]
         entries = [NewEntry(kind="noted", at=at(0), data={"name": name}) for name in names]
-        told = await store.append(SessionWrite(owner=ANNA, session_id=session, entries=entries))
-        history.acknowledged(session, names, told.first)
+        result = await store.append(SessionWrite(owner=ANNA, session_id=session, entries=entries))
+        history.acknowledged(session, names, result.first)
 
 
 async def read(store: Store, history: History, sessions: list[str], rng: random.Random) -> None:

@@ -66,7 +66,7 @@ STEPS = st.lists(
 )
 
 
-class Teller:
+class DraftDriver:
     """Tells random steps to a Draft, as a reader would."""
 
     def __init__(self) -> None:
@@ -110,10 +110,10 @@ class Teller:
 @st.composite
 def documents(draw: st.DrawFn) -> bytes:
     """Random conversations, as documents before any pass."""
-    teller = Teller()
+    driver = DraftDriver()
     for kind, value in draw(STEPS):
-        teller.step(kind, value)
-    record = teller.draft.finish(lambda: "0" * 64)
+        driver.step(kind, value)
+    record = driver.draft.finish(lambda: "0" * 64)
     events = [{**event, "seq": place} for place, event in enumerate(record.events, 1)]
     assume(events)
     for event in events:
@@ -144,7 +144,7 @@ def option_words(draw: st.DrawFn) -> Json:
 def run(data: bytes, words: Json, now: str | None = None) -> tuple[bytes, Receipt]:
     out = io.BytesIO()
     context = Context(ExportOptions.of(words), key=KEY, team_key=b"team", now=now)
-    receipt = export(Source("talk", data=data), out, context)
+    receipt = export(Source("session", data=data), out, context)
     return out.getvalue(), receipt
 
 
@@ -346,7 +346,7 @@ class TestMinimalExample:
 class TestExportedAt:
     """The time of the export."""
 
-    NATIVE = b'{"fake_talk": "a"}\n{"say": "hi"}\n'
+    NATIVE = b'{"fake_session": "a"}\n{"say": "hi"}\n'
     NOW = "2026-05-05T05:05:05Z"
 
     @pytest.mark.spec("exported-at")
@@ -381,7 +381,7 @@ class TestNotes:
 
     def test_half_lines_and_surrogates(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_format.install_fake_format(monkeypatch)
-        out, receipt = run(b'{"fake_talk": "a"}\n{"say": "x\\ud800"}\n{"say": "ha', {})
+        out, receipt = run(b'{"fake_session": "a"}\n{"say": "x\\ud800"}\n{"say": "ha', {})
         assert [(note.code, note.place, note.count) for note in receipt.notes] == [
             ("half-line", "line 3", 1),
             ("lone-surrogate", "line 2", 1),
@@ -391,7 +391,7 @@ class TestNotes:
     def test_nothing_said_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_format.install_fake_format(monkeypatch)
         with pytest.raises(InputError) as caught:
-            run(b'{"fake_talk": "a"}\n', {})
+            run(b'{"fake_session": "a"}\n', {})
         assert caught.value.code == "input.no-events"
 
 
@@ -400,8 +400,8 @@ def test_a_named_reader_is_not_asked_whether_it_claims(monkeypatch: pytest.Monke
     out = io.BytesIO()
     data = b'{"say": "hi"}\n'
     context = Context(ExportOptions.of({"redact": "none"}))
-    receipt = export(Source("talk", data=data), out, context, "fake_talk")
-    assert (receipt.reader, receipt.events) == ("fake_talk", 1)
+    receipt = export(Source("session", data=data), out, context, "fake_session")
+    assert (receipt.reader, receipt.events) == ("fake_session", 1)
     assert receipt.conversation_id == f"conv_00000000_{hashlib.sha256(data).hexdigest()[:8]}"
 
 
@@ -412,9 +412,9 @@ def test_the_id_of_a_redacted_export_confirms_no_guess(
     fake_format.install_fake_format(monkeypatch)
 
     def find_id(phone: str, key: bytes | None) -> str:
-        source = Source("talk", data=b'{"say": "call +1 212 555 %s"}\n' % phone.encode())
+        source = Source("session", data=b'{"say": "call +1 212 555 %s"}\n' % phone.encode())
         context = Context(ExportOptions.of({"redact": "pii"}), key=key)
-        return export(source, io.BytesIO(), context, "fake_talk").conversation_id
+        return export(source, io.BytesIO(), context, "fake_session").conversation_id
 
     assert find_id("0100", key) == find_id("0100", key)
     if key is None:
@@ -438,7 +438,9 @@ def test_the_day_of_a_made_id_is_that_of_the_export(
     fake_format.install_fake_format(monkeypatch)
     options = ExportOptions.of({"exported_at": wish or None})
     context = Context(options, now="2026-04-01T10:00:00Z")
-    receipt = export(Source("talk", data=b'{"say": "hi"}\n'), io.BytesIO(), context, "fake_talk")
+    receipt = export(
+        Source("session", data=b'{"say": "hi"}\n'), io.BytesIO(), context, "fake_session"
+    )
     assert receipt.conversation_id[5:13] == day
 
 

@@ -25,8 +25,8 @@ def entry(name: str) -> str:
     reader = load_reader(name).definition
     mark = " **Experimental:** never checked on a real file." if reader.is_experimental else ""
     lines = [f"## {name}", "", f"{reader.title}.{mark}", ""]
-    told = {"Checked": reader.checked, "Included": reader.includes, "Omitted": reader.omits}
-    lines += [f"- {what}: {words.rstrip('.')}." for what, words in told.items()]
+    result = {"Checked": reader.checked, "Included": reader.includes, "Omitted": reader.omits}
+    lines += [f"- {what}: {words.rstrip('.')}." for what, words in result.items()]
     if reader.containers:
         lines.append(f"- Also as: {', '.join(reader.containers)}.")
     if reader.holds_several:

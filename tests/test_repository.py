@@ -90,7 +90,7 @@ HOSTS = "|".join(
         "deb" + r"\.debian\.org",
     ]
 )
-TELLTALES = {
+TRACES = {
     "names the host of a package registry": re.compile(HOSTS),
     "holds a path of one machine": re.compile(r"(?<![\w.~-])/(?:work|root|farm)/\w"),
     "holds an AWS key": re.compile(r"\bA(?:KIA|SIA)[0-9A-Z]{16}\b"),
@@ -106,7 +106,7 @@ TELLTALES = {
 }
 # One of these is in whatever such a pattern matches. A pattern that begins with an assertion is
 # tried at every character; most files hold none of the words.
-TELLTALE_WORDS = {
+TRACE_WORDS = {
     "holds a path of one machine": ("/work/", "/root/", "/farm/"),
     "holds an AWS key": ("AKIA", "ASIA"),
     "holds a GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -116,11 +116,11 @@ TELLTALE_WORDS = {
 }
 
 
-def list_telltales(text: str) -> list[str]:
+def list_traces(text: str) -> list[str]:
     """Return what a file must not hold and this text does."""
     found = []
-    for what, pattern in TELLTALES.items():
-        words = TELLTALE_WORDS.get(what, ("",))
+    for what, pattern in TRACES.items():
+        words = TRACE_WORDS.get(what, ("",))
         if any(word in text for word in words) and pattern.search(text):
             found.append(what)
     return found
@@ -162,12 +162,12 @@ def kept_files() -> list[Path]:
 )
 def test_what_gives_something_away_is_found(text: str, what: str) -> None:
     """The braces keep this file from holding what it looks for."""
-    assert list_telltales(f"it is {text.replace('{}', '')} here") == [what]
+    assert list_traces(f"it is {text.replace('{}', '')} here") == [what]
 
 
 def test_no_file_gives_anything_away() -> None:
     found = []
     for path in kept_files():
         text = path.read_bytes().decode("utf-8", errors="ignore")
-        found += [f"{path.relative_to(ROOT)} {what}" for what in list_telltales(text)]
+        found += [f"{path.relative_to(ROOT)} {what}" for what in list_traces(text)]
     assert found == []

@@ -55,7 +55,7 @@ def test_every_route_says_what_it_does(shown: dict[str, str]) -> None:
     assert silent == []
 
 
-def events_told() -> set[str]:
+def described_events() -> set[str]:
     """The events that the code names."""
     found: set[str] = set()
     for path in [
@@ -77,13 +77,13 @@ def headed() -> dict[str, str]:
 
 
 def test_every_event_is_on_the_page() -> None:
-    assert sorted(events_told() - headed().keys()) == []
+    assert sorted(described_events() - headed().keys()) == []
 
 
 def test_no_event_is_on_the_page_that_there_is_not() -> None:
     if not (ROOT / "src/open_token/server/ws/handlers.py").exists() or not is_whole():
         pytest.skip("the server is not whole yet")
-    assert sorted(headed().keys() - events_told()) == []
+    assert sorted(headed().keys() - described_events()) == []
 
 
 EXAMPLES = [

@@ -204,7 +204,9 @@ def test_values_that_are_false_for_good_are_added_one_by_one(write: Write, tmp_p
 
 def test_a_path_may_begin_at_home(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert write("[[allow]]\npath = '~/talks/*'\n").screen.allowed[0].path == "/home/ada/talks/*"
+    assert (
+        write("[[allow]]\npath = '~/sessions/*'\n").screen.allowed[0].path == "/home/ada/sessions/*"
+    )
 
 
 def test_the_rules_of_a_file(tmp_path: Path) -> None:
@@ -217,12 +219,12 @@ def test_the_rules_of_a_file(tmp_path: Path) -> None:
 
 
 def test_what_does_nothing_where_it_stands_is_said(write: Write) -> None:
-    told = write(
+    result = write(
         "[[rules]]\n[server]\nport = 1\n", project="[policy]\nmin_redact = 'pii'\n[[alow]]\n"
     ).warnings
-    assert [remark.split(" in ")[0] for remark in told] == ["rules", "policy", "alow"]
-    assert told[0].endswith("config.toml has no effect; did you mean rule?")
-    assert told[1].endswith("has no effect: only your own settings may set it")
+    assert [remark.split(" in ")[0] for remark in result] == ["rules", "policy", "alow"]
+    assert result[0].endswith("config.toml has no effect; did you mean rule?")
+    assert result[1].endswith("has no effect: only your own settings may set it")
 
 
 @pytest.mark.parametrize("name", ["home/settings/config.toml", "system.toml"])

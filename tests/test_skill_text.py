@@ -89,9 +89,9 @@ def test_options_of_the_text_are_the_options_of_the_command() -> None:
     )
     assert {name for name, _ in rows} == set(options.OPTION_NAMES)
     for option in options.OPTIONS:
-        told = dict(rows)[option.name]
-        assert set(option.values) <= set(re.findall(r"`([\w-]+)`", told)), option.name
-        assert not option.values or told.startswith(f"`{option.values[0]}`")
+        result = dict(rows)[option.name]
+        assert set(option.values) <= set(re.findall(r"`([\w-]+)`", result)), option.name
+        assert not option.values or result.startswith(f"`{option.values[0]}`")
 
 
 @pytest.mark.parametrize("command", sorted({*commands_in_documents(), *commands_in_evals()}))
@@ -217,6 +217,8 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("name", "run", "good"), RUNS)
-def test_checks_tell_a_good_run_from_a_bad_one(name: str, run: dict[str, Any], good: bool) -> None:
+def test_checks_accept_a_good_run_and_refuse_a_bad_one(
+    name: str, run: dict[str, Any], good: bool
+) -> None:
     (scenario,) = (scenario for scenario in evals() if scenario["name"] == name)
     assert (not any(broken(check, run) for check in scenario["checks"])) is good

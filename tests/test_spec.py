@@ -59,7 +59,7 @@ def chat(*messages: Json, **body: Any) -> bytes:
     return json.dumps({"model": "gpt-4o", "messages": list(messages), **body}).encode()
 
 
-def talk(text: str = "hello") -> bytes:
+def build_session(text: str = "hello") -> bytes:
     return chat(message("user", text), message("assistant", "hi"))
 
 
@@ -153,8 +153,8 @@ def conversation(source: bytes, **options: Any) -> Json:
 
 
 def lines(source: bytes, folder: Path, **options: Any) -> list[Json]:
-    open_token.export_file(source, folder / "talk.ndjson", mode="ndjson", **options)
-    return [json.loads(line) for line in (folder / "talk.ndjson").read_bytes().splitlines()]
+    open_token.export_file(source, folder / "session.ndjson", mode="ndjson", **options)
+    return [json.loads(line) for line in (folder / "session.ndjson").read_bytes().splitlines()]
 
 
 def texts(found: list[Json]) -> list[str]:
@@ -170,7 +170,9 @@ class TestWhole:
 
     @pytest.mark.spec("valid-json", "seq-contiguous", "calls-paired")
     @pytest.mark.parametrize(
-        "source", [TOOLS, THINKING, SUBAGENT, talk()], ids=["tools", "thinking", "subagent", "talk"]
+        "source",
+        [TOOLS, THINKING, SUBAGENT, build_session()],
+        ids=["tools", "thinking", "subagent", "build_session"],
     )
     @pytest.mark.parametrize("include", ["visible-only", "include-internal"])
     def test_every_export_keeps_every_rule(self, source: bytes, include: str) -> None:
@@ -208,8 +210,8 @@ class TestWhole:
     def test_stdout_is_the_payload_and_nothing_else(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        (tmp_path / "talk.json").write_bytes(TOOLS)
-        assert main(["export", str(tmp_path / "talk.json")]) == 0
+        (tmp_path / "session.json").write_bytes(TOOLS)
+        assert main(["export", str(tmp_path / "session.json")]) == 0
         shown, remarks = capfd.readouterr()
         assert json.loads(shown)["open_token_version"] == "0.1"
         assert remarks.startswith("read ")
@@ -281,8 +283,8 @@ class TestWays:
 
     @pytest.mark.spec("machine-readable", "ndjson-valid-lines", "ndjson-no-array", "valid-json")
     def test_a_stream_is_no_array_and_every_line_is_json(self, tmp_path: Path) -> None:
-        lines(talk("two\nlines\u2028and more"), tmp_path)
-        raw = (tmp_path / "talk.ndjson").read_bytes()
+        lines(build_session("two\nlines\u2028and more"), tmp_path)
+        raw = (tmp_path / "session.ndjson").read_bytes()
         assert raw.endswith(b"}\n")
         assert all(isinstance(json.loads(line), dict) for line in raw.split(b"\n")[:-1])
 
@@ -296,7 +298,7 @@ class TestConversation:
 
     @pytest.mark.spec("generated-id")
     def test_an_id_is_made_from_the_day_and_the_bytes(self) -> None:
-        source = talk()
+        source = build_session()
         made = conversation(source, exported_at="2026-01-31T00:00:00Z")["id"]
         assert re.fullmatch(r"conv_\d{8}_[0-9a-f]{8}", made)
         assert conversation(source, exported_at="2026-01-31T00:00:00Z")["id"] == made
@@ -313,7 +315,7 @@ class TestConversation:
         assert (facts["source_runtime"], facts["provider"]) == ("cli", "anthropic")
 
     @pytest.mark.spec("conversation-timezone")
-    def test_a_time_zone_is_reported_where_the_runtime_tells_it(self) -> None:
+    def test_a_time_zone_is_reported_where_the_runtime_records_it(self) -> None:
         rollout = [
             {
                 "type": "session_meta",
@@ -358,9 +360,9 @@ class TestConversation:
     @pytest.mark.parametrize("mode", ["secrets", "pii", "strict"])
     @pytest.mark.parametrize("strategy", ["mask", "hash", "drop"])
     def test_redaction_is_reported(self, mode: str, strategy: str) -> None:
-        told = conversation(TOOLS, redact=mode, strategy=strategy)["redaction"]
-        assert (told["mode"], told["strategy"]) == (mode, strategy)
-        assert all(isinstance(note, str) for note in told["notes"])
+        output = conversation(TOOLS, redact=mode, strategy=strategy)["redaction"]
+        assert (output["mode"], output["strategy"]) == (mode, strategy)
+        assert all(isinstance(note, str) for note in output["notes"])
 
     @pytest.mark.spec("redaction-object")
     def test_without_redaction_nothing_is_reported(self) -> None:
@@ -584,8 +586,8 @@ class TestThoughts:
         ]
 
     @pytest.mark.spec("availability-unavailable")
-    def test_a_format_that_cannot_tell_says_so(self) -> None:
-        assert conversation(talk())["internal_availability"] == "unknown"
+    def test_a_format_without_reasoning_reports_it_as_unknown(self) -> None:
+        assert conversation(build_session())["internal_availability"] == "unknown"
 
 
 class TestTools:
@@ -724,7 +726,7 @@ class TestRedaction:
     )
     @pytest.mark.parametrize("what", SECRETS)
     def test_secrets_are_masked_unless_asked_otherwise(self, what: str) -> None:
-        source = talk(WHERE[what].format(SECRETS[what]))
+        source = build_session(WHERE[what].format(SECRETS[what]))
         assert SECRETS[what] not in texts(events(source))[0]
         assert MARK.search(texts(events(source))[0])
         assert SECRETS[what] in texts(events(source, redact="none"))[0]
@@ -733,14 +735,16 @@ class TestRedaction:
     @pytest.mark.parametrize("what", PERSONAL)
     def test_personal_data_is_masked_on_request(self, what: str) -> None:
         lead = "my DNI is" if what == "a personal identifier" else "reach me at"
-        source = talk(f"{lead} {PERSONAL[what]}.")
+        source = build_session(f"{lead} {PERSONAL[what]}.")
         assert PERSONAL[what] in texts(events(source))[0]
         assert PERSONAL[what] not in texts(events(source, redact="pii"))[0]
 
     @pytest.mark.spec("redact-pii", "redact-strict")
     def test_with_personal_data_secrets_are_masked_too(self) -> None:
         for level in ("pii", "strict"):
-            shown = texts(events(talk(f"{TOKEN} {PERSONAL['an e-mail address']}"), redact=level))[0]
+            shown = texts(
+                events(build_session(f"{TOKEN} {PERSONAL['an e-mail address']}"), redact=level)
+            )[0]
             assert [found[0] for found in MARK.findall(shown)] == ["github_token", "email"]
 
     @pytest.mark.spec("redact-strict", "redaction-as-requested")
@@ -754,7 +758,7 @@ class TestRedaction:
     @pytest.mark.spec("redaction-applied", "redact-none")
     def test_none_changes_nothing(self) -> None:
         words = " ".join([*SECRETS.values(), *PERSONAL.values()])
-        assert texts(events(talk(words), redact="none"))[0] == words
+        assert texts(events(build_session(words), redact="none"))[0] == words
 
     @pytest.mark.spec("redact-none-policy")
     def test_policy_can_mask_private_keys_always(
@@ -765,13 +769,13 @@ class TestRedaction:
         (tmp_path / "settings" / "config.toml").write_text(
             "[policy]\nnever_export_private_keys = true\n"
         )
-        shown = texts(events(talk(f"{TOKEN} {KEY_FILE}"), redact="none"))[0]
+        shown = texts(events(build_session(f"{TOKEN} {KEY_FILE}"), redact="none"))[0]
         assert KEY_FILE not in shown
         assert TOKEN in shown
 
     @pytest.mark.spec("marker-grammar", "redaction-context")
-    def test_a_mark_tells_type_and_hash_and_nothing_around_it_changes(self) -> None:
-        shown = texts(events(talk(f'("{TOKEN}", {TOKEN});')))[0]
+    def test_a_marker_shows_type_and_hash_and_text_around_it_is_unchanged(self) -> None:
+        shown = texts(events(build_session(f'("{TOKEN}", {TOKEN});')))[0]
         marks = MARK.findall(shown)
         assert [mark[0] for mark in marks] == ["github_token", "github_token"]
         assert marks[0][1] == marks[1][1]
@@ -779,7 +783,7 @@ class TestRedaction:
 
     @pytest.mark.spec("redaction-notes", "notes-without-values")
     def test_notes_count_and_hold_no_value(self) -> None:
-        notes = conversation(talk(f"{TOKEN} and again {TOKEN}"))["redaction"]["notes"]
+        notes = conversation(build_session(f"{TOKEN} and again {TOKEN}"))["redaction"]["notes"]
         assert any("github_token" in note and "2" in note for note in notes)
         assert TOKEN not in "".join(notes)
 
@@ -804,11 +808,11 @@ class TestTruncation:
 
     @pytest.mark.spec("max-bytes-option", "truncation-trigger")
     def test_nothing_is_cut_where_it_fits(self) -> None:
-        assert texts(events(talk(self.LONG), max_bytes=100_000))[0] == self.LONG
+        assert texts(events(build_session(self.LONG), max_bytes=100_000))[0] == self.LONG
 
     @pytest.mark.spec("deterministic-truncation", "truncation-ends", "truncated-text")
     def test_a_long_text_keeps_its_ends_and_says_so(self) -> None:
-        content = events(talk(self.LONG), max_bytes=5_000)[0]["content"]
+        content = events(build_session(self.LONG), max_bytes=5_000)[0]["content"]
         assert content["mime"] == "text/plain"
         assert content["text"] == self.LONG[:1024] + "…" + self.LONG[-256:]
         assert content["data"] == {"truncated": True, "original_length": 6000}
@@ -839,14 +843,14 @@ class TestTruncation:
         self, mode: str, integrity: str, tmp_path: Path
     ) -> None:
         words = {"mode": mode, "integrity": integrity, "max_bytes": 5_000}
-        receipt = open_token.export_file(talk(self.LONG), tmp_path / "out", **words)
+        receipt = open_token.export_file(build_session(self.LONG), tmp_path / "out", **words)
         assert (tmp_path / "out").stat().st_size == receipt.bytes <= 5_000
 
     @pytest.mark.spec("deterministic-truncation")
     def test_the_same_input_is_cut_the_same(self, tmp_path: Path, known_key: bytes) -> None:
         for name in ("a", "b"):
             open_token.export_file(
-                talk(self.LONG), tmp_path / name, max_bytes=5_000, exported_at="omit"
+                build_session(self.LONG), tmp_path / name, max_bytes=5_000, exported_at="omit"
             )
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

@@ -24,7 +24,7 @@ def cut(text: str) -> list[tuple[Speaker, str]]:
     return [(block.speaker, block.text) for block in split_blocks(text)]
 
 
-def told(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]]:
+def read_text(text: str, conversation: str | None = None) -> tuple[Draft, list[Event]]:
     source = Source("x", data=text.encode())
     source.conversation = conversation
     draft = Draft()
@@ -115,10 +115,10 @@ class TestSessions:
             }
 
     def test_the_chosen_session_is_read(self) -> None:
-        draft, events = told(self.TEXT, "2026-02-01T08:15:00-2")
+        draft, events = read_text(self.TEXT, "2026-02-01T08:15:00-2")
         said = [event["content"]["text"] for event in events if event["type"] == "message"]
         assert said == ["/two", "# aider chat started at soon"]
-        assert draft.fingerprint != told(self.TEXT, "2026-02-01T08:15:00")[0].fingerprint
+        assert draft.fingerprint != read_text(self.TEXT, "2026-02-01T08:15:00")[0].fingerprint
 
     def test_parts_of_blocks_belong_to_their_session(self) -> None:
         source = Source("x", data=f"\n{self.TEXT}".encode())
@@ -140,12 +140,12 @@ class TestSessions:
 
     def test_an_empty_history(self) -> None:
         assert READER.list_conversations(Source("x", data=b"")) == []
-        assert told("")[1] == []
+        assert read_text("")[1] == []
 
 
 class TestEvents:
     def test_local_times_stay_local(self) -> None:
-        draft, events = told(f"{START}\n#### hi  \n")
+        draft, events = read_text(f"{START}\n#### hi  \n")
         assert "started_at" not in draft.conversation
         assert [event for event in events if "ts" in event] == []
         assert events[0]["content"]["data"]["started_local"] == "2026-02-01 08:15:00"
@@ -164,7 +164,7 @@ class TestEvents:
         ],
     )
     def test_only_exact_counts_are_used(self, line: str, usage: Any) -> None:
-        _, events = told(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
+        _, events = read_text(f"{START}\n#### q  \n\nanswer\n\n> {line}  \n")
         expected = tokens(**usage) if usage else None
         assert [event.get("usage") for event in events if event.get("role") == "assistant"] == [
             expected
@@ -183,15 +183,15 @@ class TestEvents:
         ],
     )
     def test_the_model_is_read_from_notices(self, line: str, model: str | None) -> None:
-        draft, _ = told(f"{START}\n> {line}  \n\n#### q  \n\nanswer\n\n")
+        draft, _ = read_text(f"{START}\n> {line}  \n\n#### q  \n\nanswer\n\n")
         assert [who.get("model") for who in draft.participants if who["kind"] == "model"] == [model]
 
     def test_linter_output_is_internal(self) -> None:
-        _, events = told(f"{START}\n#### # Fix any errors below, if possible.  \n#### x  \n")
+        _, events = read_text(f"{START}\n#### # Fix any errors below, if possible.  \n#### x  \n")
         assert events[1]["visibility"] == "internal"
 
     def test_edits_are_not_tool_calls(self) -> None:
-        _, events = told(
+        _, events = read_text(
             f"{START}\n#### q  \n\na.py\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n\n> Applied edit to a.py  \n"
         )
         assert [event["type"] for event in events] == [

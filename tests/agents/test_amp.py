@@ -40,9 +40,9 @@ def ran(name: str, **run: Any) -> dict[str, Any]:
 def result(**run: Any) -> tuple[Any, dict[str, Any]]:
     """The output and the facts of one run."""
     _, events = read(thread(called("t"), ran("t", **run)))
-    [told] = [event for event in events if event["type"] == "tool_result"]
+    [reported] = [event for event in events if event["type"] == "tool_result"]
     facts = [event["content"]["data"] for event in events if event["type"] == "annotation"]
-    content = told["content"]
+    content = reported["content"]
     return content.get("text", content.get("data")), facts[0] if facts else {}
 
 
@@ -69,8 +69,8 @@ class TestRuns:
         ],
     )
     def test_output_of_runs_without_a_result(self, run: dict[str, Any], output: str) -> None:
-        told, facts = result(status="cancelled", **run)
-        assert (told, facts["status"], facts["is_error"]) == (output, "cancelled", True)
+        reported, facts = result(status="cancelled", **run)
+        assert (reported, facts["status"], facts["is_error"]) == (output, "cancelled", True)
 
     def test_an_unfinished_run_leaves_its_call_open(self) -> None:
         assert result(status="in-progress") == ({"missing_result": True}, {})

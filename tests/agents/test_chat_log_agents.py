@@ -17,7 +17,7 @@ from readers.session_files import (
     assert_takes_odd_shapes,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 AGENTS = ("gptme", "mistral_vibe", "openclaw")
@@ -96,7 +96,9 @@ def test_vibe_without_its_other_file(tmp_path: Path, meta: str | None) -> None:
     record, events = read_file(READERS["mistral_vibe"], path)
     broken = ["broken-file"] if meta == "{" else []
     assert [note.code for note in record.notes] == [*broken, "experimental-reader"]
-    assert [words for role, visibility, words in talk(events) if visibility == "public"] == [
+    assert [
+        words for role, visibility, words in summarize_messages(events) if visibility == "public"
+    ] == [
         "Sort names.txt",
         "I sort it.",
         "It is sorted.",
@@ -193,7 +195,7 @@ def test_token_counts_of_a_continue_session_are_counted_once() -> None:
         "usage": {"promptTokens": 150, "completionTokens": 10, "totalCost": 0.5},
     }
     draft = Draft()
-    source = Source("talk.json", data=json.dumps(session).encode())
+    source = Source("session.json", data=json.dumps(session).encode())
     READERS["continue_dev"].read(source, draft)
     record = draft.finish(lambda: "0" * 64)
     counts = [event["usage"] for event in record.events if "usage" in event]

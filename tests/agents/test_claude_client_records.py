@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from readers.claude_lines import File, body, events, read, told
+from readers.claude_lines import File, body, events, read, summarize
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
@@ -115,7 +115,7 @@ def test_an_attachment_is_exported_as_rendered() -> None:
         attachment={"type": "skill_listing"},
         rendered=[{"content": blocks}, {"content": 4}],
     )
-    assert told(file) == ["user: Today is the 3rd.", "system: Skills: none"]
+    assert summarize(file) == ["user: Today is the 3rd.", "system: Skills: none"]
     assert {e["visibility"] for e in events(file)} == {"internal"}
 
 
@@ -202,4 +202,4 @@ def test_odd_records_break_nothing(odd: Any) -> None:
         file.add(kind, **dict.fromkeys(names, odd))
         file.add(kind, **dict.fromkeys(names, odd) | {"subtype": "api_error"})
         file.add(kind, **dict.fromkeys(names, odd) | {"subtype": "compact_boundary"})
-    assert told(file)[0] == "user: start"
+    assert summarize(file)[0] == "user: start"

@@ -36,7 +36,7 @@ MISSING = {
     "claude_code/agentcmd_missing_results.jsonl": 3,
     "claude_code/fixture_subagent/0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f.jsonl": 1,
 }
-NEVER_TOLD = {"signature", "toolUseResult"}
+NEVER_EXPORTED = {"signature", "toolUseResult"}
 
 
 def raw_records(path: Path) -> Iterator[dict[str, Any]]:
@@ -57,7 +57,7 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key not in NEVER_TOLD and key not in (
+            if key not in NEVER_EXPORTED and key not in (
                 "id",
                 "type",
                 "role",

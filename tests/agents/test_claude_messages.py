@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from readers.claude_lines import COUNTS, File, body, call, events, read, text, thinking, told
+from readers.claude_lines import COUNTS, File, body, call, events, read, summarize, text, thinking
 from readers.provider_readers import tokens
 
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
@@ -48,7 +48,12 @@ def test_lines_of_one_message_need_not_be_neighbours() -> None:
     file.result("t1")
     file.assistant(call("t2"), id="m", usage=usage(9))
     file.result("t2")
-    assert told(file) == ["tool_use: t1", "tool_result: done", "tool_use: t2", "tool_result: done"]
+    assert summarize(file) == [
+        "tool_use: t1",
+        "tool_result: done",
+        "tool_use: t2",
+        "tool_result: done",
+    ]
     assert spent(file) == [("evt_000002", 9)]
 
 
@@ -95,7 +100,7 @@ def test_parallel_calls_and_a_missing_result() -> None:
     file.assistant(call("t2"), id="m")
     file.result("t2", "two")
     file.user("never mind")
-    assert told(file) == [
+    assert summarize(file) == [
         "tool_use: t1",
         "tool_use: t2",
         "tool_result: two",
@@ -285,7 +290,7 @@ def test_odd_content_breaks_nothing(kind: str, content: Any) -> None:
             **extra,
         )
         file.add(kind, message=content, **extra)
-    assert told(file)[0] == "user: start"
+    assert summarize(file)[0] == "user: start"
 
 
 def test_an_accepted_plan_is_not_the_persons_word() -> None:

@@ -1,6 +1,6 @@
 """Prompts that were typed while the model worked."""
 
-from readers.claude_lines import File, events, read, text, told
+from readers.claude_lines import File, events, read, summarize, text
 
 TYPED_AT = "2026-02-03T10:00:30.000Z"
 
@@ -20,7 +20,7 @@ def test_a_prompt_that_only_the_queue_holds_is_reported_where_it_was_typed() -> 
     file.assistant(text("I am at it."))
     operate(file, "remove")
     file.assistant(text("The docs as well."))
-    assert told(file) == [
+    assert summarize(file) == [
         "user: start",
         "user: and the docs",
         "assistant: I am at it.",
@@ -51,7 +51,7 @@ def test_a_text_that_only_begins_like_a_queued_prompt_does_not_settle_it() -> No
     enqueue(file, "go")
     file.user("go on")
     file.user("go\nbut slowly")
-    assert told(file) == ["user: go", "user: go on", "user: go\nbut slowly"]
+    assert summarize(file) == ["user: go", "user: go on", "user: go\nbut slowly"]
 
 
 def test_equal_prompts_are_reported_as_often_as_they_were_typed() -> None:
@@ -60,7 +60,7 @@ def test_equal_prompts_are_reported_as_often_as_they_were_typed() -> None:
     enqueue(file, "continue")
     enqueue(file, "continue", "2026-02-03T10:00:40.000Z")
     file.user("continue")
-    assert told(file) == ["user: continue"] * 3
+    assert summarize(file) == ["user: continue"] * 3
 
 
 def test_a_copied_record_is_noted() -> None:
@@ -68,7 +68,7 @@ def test_a_copied_record_is_noted() -> None:
     file.user("start")
     enqueue(file, "and the docs")
     enqueue(file, "and the docs")
-    assert told(file) == ["user: start", "user: and the docs"]
+    assert summarize(file) == ["user: start", "user: and the docs"]
     assert "duplicate-record" in [note.code for note in read(file).notes]
 
 
@@ -80,7 +80,7 @@ def test_a_prompt_that_was_taken_back_is_an_annotation() -> None:
     last = events(file)[-1]
     assert last["type"] == "annotation"
     assert last["content"]["data"] == {"kind": "withdrawn_prompt", "text": "stop that"}
-    assert told(file) == ["user: start", "annotation: withdrawn_prompt"]
+    assert summarize(file) == ["user: start", "annotation: withdrawn_prompt"]
 
 
 def test_a_notice_in_the_queue_is_the_clients_word() -> None:
@@ -100,5 +100,5 @@ def test_a_queued_prompt_goes_with_its_branch() -> None:
     enqueue(file, "faster")
     file.assistant(text("Faster."))
     file.user("second try", parentUuid=start)
-    assert told(file) == ["assistant: Ready.", "user: second try"]
-    assert "user: faster" in told(file, branches="all")
+    assert summarize(file) == ["assistant: Ready.", "user: second try"]
+    assert "user: faster" in summarize(file, branches="all")

@@ -3,7 +3,7 @@
 import tracemalloc
 
 from open_token.agents.claude_code.record_tree import RecordTree
-from readers.claude_lines import File, body, call, events, read, text, thinking, told
+from readers.claude_lines import File, body, call, events, read, summarize, text, thinking
 
 
 def rewound() -> File:
@@ -19,7 +19,7 @@ def rewound() -> File:
 
 
 def test_a_superseded_branch_is_dropped() -> None:
-    assert told(rewound()) == [
+    assert summarize(rewound()) == [
         "user: start",
         "assistant: ready",
         "user: make it blue",
@@ -41,7 +41,7 @@ def test_the_last_of_many_attempts_stays() -> None:
     for word in ("one", "two", "three"):
         file.user(word, parentUuid=start)
         file.assistant(text(f"did {word}"))
-    assert told(file) == ["user: start", "user: three", "assistant: did three"]
+    assert summarize(file) == ["user: start", "user: three", "assistant: did three"]
 
 
 def test_a_branch_that_was_left_late_drops_what_is_between() -> None:
@@ -51,7 +51,7 @@ def test_a_branch_that_was_left_late_drops_what_is_between() -> None:
     file.user("second", parentUuid=start)
     file.assistant(text("late answer to the first"), parentUuid=first)
     file.assistant(text("answer to the second"), parentUuid=file.lines[2]["uuid"])
-    assert told(file) == ["user: start", "user: second", "assistant: answer to the second"]
+    assert summarize(file) == ["user: start", "user: second", "assistant: answer to the second"]
 
 
 def test_a_call_left_open_in_a_dropped_branch_leaves_nothing() -> None:
@@ -60,7 +60,7 @@ def test_a_call_left_open_in_a_dropped_branch_leaves_nothing() -> None:
     file.user("first", parentUuid=start)
     file.assistant(call("t1"))
     file.user("second", parentUuid=start)
-    assert told(file) == ["user: start", "user: second"]
+    assert summarize(file) == ["user: start", "user: second"]
 
 
 def test_a_compaction_in_a_dropped_branch_is_dropped() -> None:
@@ -76,7 +76,7 @@ def test_a_compaction_in_a_dropped_branch_is_dropped() -> None:
     )
     file.user("sum of it", isCompactSummary=True)
     file.user("second", parentUuid=start)
-    assert told(file) == ["user: start", "user: second"]
+    assert summarize(file) == ["user: start", "user: second"]
 
 
 def test_parallel_calls_are_no_branches() -> None:
@@ -86,7 +86,7 @@ def test_parallel_calls_are_no_branches() -> None:
     two = file.assistant(call("t2"), id="m", parentUuid=one)
     file.result("t1", parentUuid=one)
     file.result("t2", parentUuid=two)
-    assert len(told(file)) == 5
+    assert len(summarize(file)) == 5
 
 
 def test_injected_lines_results_and_roots_supersede_nothing() -> None:
@@ -98,7 +98,7 @@ def test_injected_lines_results_and_roots_supersede_nothing() -> None:
     file.user("a new beginning", parentUuid=None)
     file.user("and another", parentUuid=None)
     # The command has an annotation.
-    assert len(told(file)) == 7
+    assert len(summarize(file)) == 7
 
 
 def test_prompts_queued_while_the_model_works_supersede_nothing() -> None:
@@ -108,7 +108,7 @@ def test_prompts_queued_while_the_model_works_supersede_nothing() -> None:
         file.add(
             "attachment", attachment={"type": "queued_command", "prompt": word}, parentUuid=start
         )
-    assert len(told(file)) == 3
+    assert len(summarize(file)) == 3
 
 
 def test_two_parts_of_one_prompt_do_not_supersede_each_other() -> None:
@@ -116,7 +116,7 @@ def test_two_parts_of_one_prompt_do_not_supersede_each_other() -> None:
     start = file.user("start")
     file.user("part one", parentUuid=start, promptId="p1")
     file.user("part two", parentUuid=start, promptId="p1")
-    assert len(told(file)) == 3
+    assert len(summarize(file)) == 3
 
 
 def test_the_context_stays_when_its_branch_is_dropped() -> None:
@@ -145,7 +145,7 @@ def test_a_record_of_another_kind_is_no_repetition() -> None:
     file = File()
     file.user("go", uuid="same")
     file.assistant(text("ok"), uuid="same")
-    assert len(told(file)) == 2
+    assert len(summarize(file)) == 2
 
 
 def test_a_tree_with_loops_ends() -> None:

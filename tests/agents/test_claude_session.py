@@ -97,10 +97,10 @@ def test_a_session_without_an_id_gets_one() -> None:
 def test_titles() -> None:
     file = File()
     leaf = file.user("hi")
-    file.bare("summary", summary="Somebody else's talk", leafUuid="not-here")
+    file.bare("summary", summary="Somebody else's session", leafUuid="not-here")
     assert "title" not in read(file).conversation
-    file.bare("summary", summary="Our talk", leafUuid=leaf)
-    assert read(file).conversation["title"] == "Our talk"
+    file.bare("summary", summary="Our session", leafUuid=leaf)
+    assert read(file).conversation["title"] == "Our session"
     file.bare("ai-title", aiTitle="A model's title")
     assert read(file).conversation["title"] == "A model's title"
     file.bare("custom-title", customTitle="First")
@@ -110,8 +110,8 @@ def test_titles() -> None:
     assert record.conversation["title"] == "A person's title"
     others = [body(event) for event in record.events if body(event).get("kind") == "other_title"]
     assert [(other["source"], other["title"]) for other in others] == [
-        ("summary", "Somebody else's talk"),
-        ("summary", "Our talk"),
+        ("summary", "Somebody else's session"),
+        ("summary", "Our session"),
         ("ai-title", "Late"),
     ]
 

@@ -17,9 +17,9 @@ from readers.claude_lines import (
     call,
     events,
     read,
+    summarize,
     task,
     text,
-    told,
 )
 
 
@@ -90,7 +90,7 @@ def test_a_subagent_file_is_inserted_before_the_result(tmp_path: Path, name: str
     path = place(
         tmp_path, parent("a1"), (name, agent("a1")), meta={"agentType": "scout", "spawnDepth": 1}
     )
-    assert told(path) == AROUND
+    assert summarize(path) == AROUND
     record = read(path)
     made = {e["id"]: e for e in record.events}
     start = next(e for e in made.values() if e["type"] == "span_start")
@@ -135,7 +135,7 @@ def inlined(agent_id: str | None) -> File:
 
 @pytest.mark.parametrize("agent_id", ["a1", None])
 def test_lines_in_the_same_file(agent_id: str | None) -> None:
-    assert told(inlined(agent_id)) == AROUND
+    assert summarize(inlined(agent_id)) == AROUND
 
 
 def test_two_at_once_in_the_same_file() -> None:
@@ -267,7 +267,7 @@ def test_subagents_that_no_result_names_are_at_the_end(tmp_path: Path) -> None:
         ("agent-zz", agent("zz", session="another session")),
         (f"{SESSION}/subagents/agent-c3", agent("c3", prompt="Suggest something.")),
     )
-    made = told(path)
+    made = summarize(path)
     assert made[:2] == ["user: Find out.", "tool_use: task_a1"]
     assert "assistant: zz looks" not in made
     where = made.index("tool_result: {'missing_result': True}")
@@ -280,7 +280,7 @@ def test_an_agent_file_alone_is_a_conversation(tmp_path: Path) -> None:
     path.with_suffix(".meta.json").write_text('{"agentType": "scout"}')
     agent("a2").write(tmp_path / "agent-a2.jsonl")
     record = read(path)
-    assert told(path) == [
+    assert summarize(path) == [
         "user: Look around.",
         "assistant: a1 looks",
         "tool_use: t_a1",
@@ -302,7 +302,7 @@ def test_a_subagent_of_a_dropped_branch_is_dropped(tmp_path: Path) -> None:
     main.result("task_a1", side={"agentId": "a1"})
     main.user("second", parentUuid=start)
     path = place(tmp_path, main, ("agent-a1", agent("a1")))
-    assert told(path) == ["user: start", "user: second"]
+    assert summarize(path) == ["user: start", "user: second"]
 
 
 def test_lines_of_a_subagent_in_a_dropped_branch_go_with_it() -> None:
@@ -314,7 +314,7 @@ def test_lines_of_a_subagent_in_a_dropped_branch_go_with_it() -> None:
     file.assistant(text("looking"), isSidechain=True)
     file.result("t1", parentUuid=spawn)
     file.user("second", parentUuid=start)
-    assert told(file) == ["user: start", "user: second"]
+    assert summarize(file) == ["user: start", "user: second"]
 
 
 def test_usage_of_a_subagent_is_counted_once(tmp_path: Path) -> None:

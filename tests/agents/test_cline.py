@@ -62,10 +62,10 @@ def results(*messages: Any) -> list[tuple[str, Any]]:
         for e in events
         if e["type"] == "tool_use"
     }
-    told = [event for event in events if event["type"] == "tool_result"]
+    read_events = [event for event in events if event["type"] == "tool_result"]
     return sorted(
         (names[e["links"]["call_id"]], e["content"].get("text", e["content"].get("data")))
-        for e in told
+        for e in read_events
     )
 
 
@@ -106,8 +106,8 @@ class TestResults:
             "content": [{"type": "tool_use", "id": "a", "name": "read_file", "input": {}}],
         }
         words = "[read_file for 'b'] Result:\n2"
-        told = results(first, user(ENV), calls("read_file"), user(words))
-        assert told == [("a", missing), ("c0", words)]
+        read_events = results(first, user(ENV), calls("read_file"), user(words))
+        assert read_events == [("a", missing), ("c0", words)]
 
     def test_results_as_blocks(self) -> None:
         block = {
@@ -119,11 +119,11 @@ class TestResults:
         assert results(calls("read_file"), user(block, ENV)) == [("c0", "out")]
 
     def test_a_heading_with_its_output_in_separate_blocks(self) -> None:
-        told = results(
+        read_events = results(
             calls("read_file", "list_files"),
             user("[read_file for 'a'] Result:", "1", "2", "[list_files for 'b'] Result:", ENV),
         )
-        assert told == [("c0", [text("1"), text("2")]), ("c1", "")]
+        assert read_events == [("c0", [text("1"), text("2")]), ("c1", "")]
 
     def test_two_headings_answer_two_calls(self) -> None:
         texts = ["[use_mcp_tool for 'a'] Result:", "1", "[use_mcp_tool for 'b'] Result:", "2"]
@@ -235,7 +235,7 @@ class TestFiles:
             (folder / file.name).write_bytes(file.read_bytes())
         return folder
 
-    def told(self, source: Source) -> list[Event]:
+    def read_events(self, source: Source) -> list[Event]:
         assert detect_format(source) == "cline"
         draft = Draft()
         READER.read(source, draft)
@@ -243,11 +243,11 @@ class TestFiles:
 
     def test_every_file_gives_the_same_export(self, task: Path) -> None:
         files = ("api_conversation_history.json", "ui_messages.json", "task_metadata.json")
-        told = [self.told(Source.of(task / name)) for name in files] + [
-            self.told(Source.of_folder(task))
+        read_events = [self.read_events(Source.of(task / name)) for name in files] + [
+            self.read_events(Source.of_folder(task))
         ]
-        assert all(events == told[0] for events in told)
-        assert len(told[0]) > 15
+        assert all(events == read_events[0] for events in read_events)
+        assert len(read_events[0]) > 15
 
     def test_an_incomplete_panel_file(self, task: Path) -> None:
         (task / "ui_messages.json").write_text('[{"ts": 1')
@@ -263,11 +263,11 @@ class TestFiles:
             (task / name).unlink()
         source = Source.of(task / "task_metadata.json")
         with pytest.raises(InputError) as caught:
-            self.told(source)
+            self.read_events(source)
         assert caught.value.code == "input.no-events"
 
     def test_times_come_from_the_panel(self, task: Path) -> None:
-        events = self.told(Source.of(task / "api_conversation_history.json"))
+        events = self.read_events(Source.of(task / "api_conversation_history.json"))
         said = [event["ts"] for event in events if event.get("visibility") == "public"]
         assert said[:2] == ["2026-01-21T12:53:20.028Z", "2026-01-21T12:53:22.591Z"]
 

@@ -1,4 +1,4 @@
-"""Sessions of Cline's command line: the same talk by its folder, agents that were left out, odd
+"""Sessions of Cline's command line: the same session by its folder, agents that were left out, odd
 values, the list."""
 
 import json
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent.parent / "golden" / "cline" / "session" / "input"
 MAIN = FOLDER / f"{NAME}.messages.json"
 
 
-def told(source: Source, **options: Any) -> list[Event]:
+def read_events(source: Source, **options: Any) -> list[Event]:
     assert READER.sniff(source)
     draft = Draft(**options)
     READER.read(source, draft)
@@ -35,22 +35,24 @@ def test_no_other_reader_claims_it() -> None:
 
 
 def test_a_session_by_its_folder() -> None:
-    assert summarize_events(told(Source.of_folder(FOLDER))) == summarize_events(
-        told(Source.of(MAIN))
+    assert summarize_events(read_events(Source.of_folder(FOLDER))) == summarize_events(
+        read_events(Source.of(MAIN))
     )
 
 
 def test_references_and_omission() -> None:
     spans = [
         event
-        for event in told(Source.of(MAIN), subagents="reference")
+        for event in read_events(Source.of(MAIN), subagents="reference")
         if event["type"] == "span_start"
     ]
     assert [event["content"]["data"]["file"] for event in spans][
         -1
     ] == "agent_1793696409000_cccccc.messages.json"
     assert not [
-        event for event in told(Source.of(MAIN), subagents="none") if event["type"] == "span_start"
+        event
+        for event in read_events(Source.of(MAIN), subagents="none")
+        if event["type"] == "span_start"
     ]
 
 
@@ -59,7 +61,7 @@ def test_a_damaged_file_of_a_subagent(tmp_path: Path) -> None:
     (tmp_path / NAME / "mate__Xy12Zz.messages.json").write_text("{")
     (tmp_path / NAME / f"{NAME}.json").unlink()
     assert ("user", "Walk the fence.") not in summarize_events(
-        told(Source.of(tmp_path / NAME / MAIN.name))
+        read_events(Source.of(tmp_path / NAME / MAIN.name))
     )
 
 
@@ -79,12 +81,12 @@ def test_odd_values_do_not_fail(name: str) -> None:
     for odd in iter_mangled(json.loads((FOLDER / name).read_text())):
         source = Source("x", data=json.dumps(odd).encode())
         if READER.sniff(source):
-            told(source)
+            read_events(source)
 
 
 def test_an_odd_manifest_does_not_fail(tmp_path: Path) -> None:
     shutil.copyfile(MAIN, tmp_path / MAIN.name)
     for odd in iter_mangled(json.loads((FOLDER / f"{NAME}.json").read_text())):
         (tmp_path / f"{NAME}.json").write_text(json.dumps(odd))
-        told(Source.of(tmp_path / MAIN.name))
+        read_events(Source.of(tmp_path / MAIN.name))
         READER.peek([odd])

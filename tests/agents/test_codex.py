@@ -37,7 +37,7 @@ from readers.codex_rollouts import (
     read,
     said,
     source,
-    talk,
+    summarize_content,
     thought,
     turn,
     user,
@@ -60,12 +60,12 @@ def test_encrypted_reasoning_that_looks_like_a_key_is_preserved() -> None:
 class TestSession:
     def test_an_unchanged_turn_context_is_exported_once(self) -> None:
         _, events = read(meta(), *[turn(), said("one")] * 3, turn(model="gpt-5.3"), said("two"))
-        told = [
+        reported = [
             item
             for item in notes(events, "context") + notes(events, "turn_context")
             if "gpt-5" in str(item)
         ]
-        assert len(told) == 2
+        assert len(reported) == 2
 
     def test_session_record_sets_the_conversation(self) -> None:
         record, events = read(
@@ -134,7 +134,7 @@ class TestSession:
         assert record.conversation["id"] == CHILD
         assert notes(events, "context")[0]["forked_from_id"] == ME
         assert [item["id"] for item in notes(events, "lineage")] == [ME]
-        assert talk(events).count(("system", "Be kind.")) == 1
+        assert summarize_content(events).count(("system", "Be kind.")) == 1
 
     def test_settings_are_annotated_when_they_change(self) -> None:
         record, events = read(
@@ -247,7 +247,7 @@ class TestDuplicates:
     )
     def test_items_and_events_are_exported_once(self, records: list[Any]) -> None:
         _, events = read(meta(), *records)
-        assert tuple(talk(events)) == self.HELLO
+        assert tuple(summarize_content(events)) == self.HELLO
         assert [item["visibility"] for item in events if item.get("role") == "user"] == ["public"]
 
     def test_the_same_words_twice_are_two_messages(self) -> None:
@@ -258,7 +258,7 @@ class TestDuplicates:
             event("agent_message", message="ok"),
         ]
         _, events = read(meta(), *again, *again, *again)
-        assert talk(events) == [("user", "yes"), ("assistant", "ok")] * 3
+        assert summarize_content(events) == [("user", "yes"), ("assistant", "ok")] * 3
 
     def test_sections_of_one_thought_are_shown_one_by_one(self) -> None:
         before = [
@@ -272,31 +272,34 @@ class TestDuplicates:
             event("agent_reasoning", text="d"),
         ]
         _, events = read(meta(), *before, *after)
-        assert talk(events) == [("assistant_thought", "a\n\nb"), ("assistant_thought", "c\n\nd")]
+        assert summarize_content(events) == [
+            ("assistant_thought", "a\n\nb"),
+            ("assistant_thought", "c\n\nd"),
+        ]
 
     def test_words_without_an_item_keep_their_place(self) -> None:
         many = [record for n in range(40) for record in (call(f"c{n}"), output(f"c{n}", "x"))]
         _, events = read(
             meta(), user("a"), event("agent_message", message="only shown"), *many, said("z")
         )
-        assert talk(events)[:3] == [
+        assert summarize_content(events)[:3] == [
             ("user", "a"),
             ("assistant", "only shown"),
             ("assistant", {"tool_name": "exec_command", "arguments": {}, "native_call_id": "c0"}),
         ]
-        assert talk(events)[-1] == ("assistant", "z")
+        assert summarize_content(events)[-1] == ("assistant", "z")
 
     def test_an_image_next_to_text(self) -> None:
         picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
         parts = [{"type": "input_text", "text": "see"}, picture]
         item = line("response_item", type="message", role="user", content=parts)
         _, events = read(meta(), event("user_message", message="see", images=["x"]), item)
-        assert [block["type"] for block in talk(events)[0][1]] == ["text", "image"]
-        assert len(talk(events)) == 1
+        assert [block["type"] for block in summarize_content(events)[0][1]] == ["text", "image"]
+        assert len(summarize_content(events)) == 1
         _, events = read(
             meta(), event("user_message", message="see", images=[picture["image_url"]])
         )
-        assert [block["type"] for block in talk(events)[0][1]] == ["text", "image"]
+        assert [block["type"] for block in summarize_content(events)[0][1]] == ["text", "image"]
 
 
 class TestInjected:
@@ -361,7 +364,7 @@ class TestInjected:
             "# Context from my IDE setup:\n\n## Open tabs:\n- a\n\n## My request for Codex:\nfix it"
         )
         _, events = read(meta(), user(text), event("user_message", message=text), said("ok"))
-        assert talk(events)[0] == ("user", text)
+        assert summarize_content(events)[0] == ("user", text)
         note = next(
             item
             for item in events
@@ -479,7 +482,7 @@ class TestHistory:
             said("b"),
             event("context_compacted"),
         )
-        assert talk(events) == [("user", "q"), ("assistant", "a"), ("assistant", "b")]
+        assert summarize_content(events) == [("user", "q"), ("assistant", "a"), ("assistant", "b")]
         assert notes(events, "compaction") == [
             {"kind": "compaction", "message": "short", "replacement_items": 2},
             {"kind": "compaction"},
@@ -498,10 +501,10 @@ class TestHistory:
             user("f"),
         ]
         _, events = read(*records)
-        assert talk(events) == [("user", "a"), ("assistant", "b"), ("user", "f")]
+        assert summarize_content(events) == [("user", "a"), ("assistant", "b"), ("user", "f")]
         assert notes(events, "thread_rolled_back") == [{"kind": "thread_rolled_back", "turns": 2}]
         _, events = read(*records, branches="all")
-        assert [kind for kind, _ in talk(events)] == [
+        assert [kind for kind, _ in summarize_content(events)] == [
             "user",
             "assistant",
             "span_start",
@@ -526,14 +529,14 @@ class TestHistory:
             user("c"),
             said("d"),
         )
-        assert talk(events) == [("user", "c"), ("assistant", "d")]
+        assert summarize_content(events) == [("user", "c"), ("assistant", "d")]
         assert [(note.code, note.count) for note in record.notes] == [
             ("abandoned-branch", 1),
             ("abandoned-result", 1),
             ("abandoned-result", 1),
         ]
         _, events = read(meta(), user("a"), call("a"), end, back, said("d"))
-        assert talk(events) == [("assistant", "d")]
+        assert summarize_content(events) == [("assistant", "d")]
         _, events = read(meta(), user("a"), call("a"), output("a", "x"), back, end, said("d"))
         assert notes(events, "result_facts")[0]["native_call_id"] == "a"
 
@@ -553,7 +556,7 @@ class TestHistory:
             back,
             said("d"),
         )
-        assert [kind for kind, _ in talk(events)] == [
+        assert [kind for kind, _ in summarize_content(events)] == [
             "user",
             "assistant",
             "span_start",
@@ -631,7 +634,12 @@ class TestForms:
         record, events = read(*BARE)
         assert record.conversation["id"] == ME
         assert record.conversation["started_at"] == TS
-        assert [kind for kind, _ in talk(events)] == ["user", "assistant", "tool", "assistant"]
+        assert [kind for kind, _ in summarize_content(events)] == [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
         assert [note.detail for note in record.notes] == ["record state"]
 
     def test_one_document(self) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from readers.codex_rollouts import ME, assert_paired, notes, read, talk
+from readers.codex_rollouts import ME, assert_paired, notes, read, summarize_content
 from readers.provider_readers import tokens
 
 
@@ -43,7 +43,7 @@ class TestExec:
             "source_runtime": "cli",
             "internal_availability": "available",
         }
-        assert talk(events) == [
+        assert summarize_content(events) == [
             ("assistant_thought", "hm"),
             (
                 "assistant",
@@ -74,7 +74,7 @@ class TestExec:
             started,
             self.done("command_execution", aggregated_output="x"),
         )
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             {"missing_result": True},
             "x",
         ]
@@ -108,7 +108,7 @@ class TestExec:
             {"type": "turn.completed", "usage": {"input_tokens": 1}},
             {"type": "novelty"},
         )
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             {"status": "completed"},
             "r",
             "e",

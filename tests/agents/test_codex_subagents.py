@@ -22,7 +22,7 @@ from readers.codex_rollouts import (
     output,
     read,
     said,
-    talk,
+    summarize_content,
     turn,
     user,
 )
@@ -91,7 +91,9 @@ class TestCompression:
         assert found[packed].reader == "codex"
         assert found[packed].id == ME
         _, events = read(at=packed)
-        assert next(value for role, value in talk(events) if role == "user") == "send one"
+        assert (
+            next(value for role, value in summarize_content(events) if role == "user") == "send one"
+        )
 
     def test_a_compressed_subagent(self, tree: Path) -> None:
         _, plain = read(at=tree)
@@ -116,7 +118,7 @@ class TestSubagents:
         }
         assert start["links"]["call_id"] == "call_000001"
         inside = [item for item in events if item.get("links", {}).get("span_id") == "span_000001"]
-        assert [kind for kind, _ in talk(inside)] == [
+        assert [kind for kind, _ in summarize_content(inside)] == [
             "span_start",
             "user",
             "assistant",
@@ -127,7 +129,7 @@ class TestSubagents:
             "span_end",
         ]
         assert body(inside[-1]) == {"status": "completed", "result": "all well"}
-        assert talk(events).count(("user", "send one")) == 1
+        assert summarize_content(events).count(("user", "send one")) == 1
         who = {one["actor_id"]: one for one in record.participants}
         assert who[start["actor_id"]] == {
             "actor_id": start["actor_id"],
@@ -194,7 +196,7 @@ class TestSubagents:
         assert [body(item)["reference"] for item in events if item["type"] == "span_start"] == ["*"]
 
     def test_agents_as_items(self) -> None:
-        def told(tool: str, **more: Any) -> dict[str, Any]:
+        def build_item(tool: str, **more: Any) -> dict[str, Any]:
             item = {
                 "type": "CollabAgentToolCall",
                 "tool": tool,
@@ -207,7 +209,7 @@ class TestSubagents:
         record, events = read(
             meta(),
             call("s", "spawn_agent", message="look"),
-            told(
+            build_item(
                 "spawn_agent",
                 id="s",
                 receiver_agents=[agent],
@@ -215,9 +217,9 @@ class TestSubagents:
                 agents_states={CHILD: "running"},
             ),
             output("s", json.dumps({"agent_id": CHILD})),
-            told("send_input", id="i", prompt="look up", agents_states={CHILD: "running"}),
-            told("wait", id="w", agents_states={CHILD: {"completed": "all well"}}),
-            told("wait", id="w"),
+            build_item("send_input", id="i", prompt="look up", agents_states={CHILD: "running"}),
+            build_item("wait", id="w", agents_states={CHILD: {"completed": "all well"}}),
+            build_item("wait", id="w"),
         )
         start, end = (item for item in events if item["type"].startswith("span"))
         assert (start["links"]["call_id"], body(start)["nickname"]) == (
@@ -232,7 +234,7 @@ class TestSubagents:
         base = {"thread_id": CHILD, "end_ordinal_exclusive": 9}
         record, events = read(meta(history_base=base), said("on"))
         assert [note.code for note in record.notes] == ["history-elsewhere"]
-        assert talk(events) == [("assistant", "on")]
+        assert summarize_content(events) == [("assistant", "on")]
 
     def test_a_fork_of_itself(self, tmp_path: Path) -> None:
         path = tmp_path / f"rollout-2026-03-02T09-00-00-{ME}.jsonl"
@@ -240,4 +242,4 @@ class TestSubagents:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
         record, events = read(at=path)
         assert [note.code for note in record.notes] == ["history-elsewhere"]
-        assert talk(events) == [("assistant", "on")]
+        assert summarize_content(events) == [("assistant", "on")]

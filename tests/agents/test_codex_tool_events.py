@@ -16,7 +16,7 @@ from readers.codex_rollouts import (
     output,
     read,
     said,
-    talk,
+    summarize_content,
     thought,
     user,
 )
@@ -49,7 +49,7 @@ class TestTools:
             call("e"),
             output("e", [{"type": "input_text", "text": header}]),
         )
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             header,
             wrapped,
             plain,
@@ -64,7 +64,7 @@ class TestTools:
 
     def test_an_end_before_the_output_joins_its_facts(self) -> None:
         _, events = read(meta(), call("a"), event("exec_command_end", **END), output("a", "whole"))
-        assert [value for role, value in talk(events) if role == "tool"] == ["whole"]
+        assert [value for role, value in summarize_content(events) if role == "tool"] == ["whole"]
         assert notes(events, "result_facts") == [FACTS]
 
     def test_an_end_after_the_output_is_annotated(self) -> None:
@@ -81,7 +81,7 @@ class TestTools:
         _, events = read(
             meta(), call("a"), event("exec_command_end", **END), user("next"), call("b")
         )
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             "cut …",
             {"missing_result": True},
         ]
@@ -89,7 +89,7 @@ class TestTools:
 
     def test_an_end_without_a_call_is_the_call(self) -> None:
         _, events = read(meta(), said("x"), event("exec_command_end", **END))
-        assert talk(events)[1:] == [
+        assert summarize_content(events)[1:] == [
             (
                 "assistant",
                 {
@@ -149,9 +149,11 @@ class TestTools:
                 "exec_command_end", call_id="x", command=["ls"], source="user_shell", exit_code=0
             ),
         )
-        uses = [value["tool_name"] for role, value in talk(events) if role == "assistant"]
+        uses = [
+            value["tool_name"] for role, value in summarize_content(events) if role == "assistant"
+        ]
         assert uses == ["t", "t", "apply_patch", "dyn", "view_image", "u"]
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             "no",
             "yes",
             "ok",
@@ -184,7 +186,9 @@ class TestTools:
             call_id="a",
         )
         _, events = read(meta(), patch, broken)
-        assert [value["arguments"] for role, value in talk(events) if role == "assistant"] == [
+        assert [
+            value["arguments"] for role, value in summarize_content(events) if role == "assistant"
+        ] == [
             {"input": "*** Begin Patch"},
             {"raw": '{"a":'},
         ]
@@ -213,7 +217,7 @@ class TestTools:
             "user",
             "assistant",
         ]
-        assert [value for role, value in talk(events) if role == "tool"] == [
+        assert [value for role, value in summarize_content(events) if role == "tool"] == [
             {"missing_result": True}
         ] * 2
         assert notes(events, "turn_aborted") == [{"kind": "turn_aborted", "reason": "interrupted"}]
@@ -329,7 +333,7 @@ class TestSearches:
         _, events = read(meta(), *records)
         assert_paired(events)
         assert sum(item["type"] == "tool_use" for item in events) == 1
-        return [value for role, value in talk(events) if role == "tool"] + notes(
+        return [value for role, value in summarize_content(events) if role == "tool"] + notes(
             events, "web_search_results"
         )
 
@@ -370,9 +374,11 @@ class TestSearches:
         )
         for records in ([item, end], [end, item], [end]):
             _, events = read(meta(), *records)
-            assert [value[0]["media_type"] for role, value in talk(events) if role == "tool"] == [
-                "image/png"
-            ]
+            assert [
+                value[0]["media_type"]
+                for role, value in summarize_content(events)
+                if role == "tool"
+            ] == ["image/png"]
             assert [
                 value
                 for value in iter_strings([body(one) for one in events])
@@ -390,8 +396,8 @@ class TestSearches:
             *(call("c", "exec"), output("c", ended("Script running with cell ID g3:1"))),
         )
         assert [
-            {name: fact for name, fact in told.items() if name != "kind"}
-            for told in notes(events, "result_facts")
+            {name: fact for name, fact in reported.items() if name != "kind"}
+            for reported in notes(events, "result_facts")
         ] == [
             {"status": "failed", "duration_seconds": 0.5},
             {"duration_seconds": 0.5},

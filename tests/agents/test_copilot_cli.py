@@ -37,7 +37,7 @@ def lines(*events: Any) -> bytes:
     return "".join(json.dumps(item) + "\n" for item in events).encode()
 
 
-def told(*events: Any, **options: Any) -> list[Event]:
+def read_events(*events: Any, **options: Any) -> list[Event]:
     return read_bytes(lines(event("session.start", {"sessionId": "s"}), *events), **options)[1]
 
 
@@ -75,7 +75,7 @@ class TestDuplicates:
             "tool.execution_start",
             {"toolCallId": "c", "toolName": "bash", "arguments": {"command": "ls"}},
         )
-        events = told(
+        events = read_events(
             answer("", request("c", given={"command": "ls", "description": "d"})),
             start,
             done("c"),
@@ -90,7 +90,7 @@ class TestDuplicates:
             "tool.execution_start",
             {"toolCallId": "c", "toolName": "glob", "arguments": '{"pattern":"*"}'},
         )
-        [call] = of_type(told(start), "tool_use")
+        [call] = of_type(read_events(start), "tool_use")
         assert call["content"]["data"] == {
             "tool_name": "glob",
             "arguments": {"pattern": "*"},
@@ -101,7 +101,7 @@ class TestDuplicates:
         def prompt(text: str, role: str = "system") -> dict[str, Any]:
             return event("system.message", {"role": role, "content": text})
 
-        events = told(
+        events = read_events(
             prompt("a"),
             prompt("a"),
             prompt("b", "developer"),
@@ -115,22 +115,26 @@ class TestDuplicates:
     def test_a_thought_in_a_line_of_its_own(self) -> None:
         line = event("assistant.reasoning", {"reasoningId": "r", "content": "hm"})
         for data in ({"reasoningText": "hm"}, {"reasoningOpaque": "x"}, {}):
-            roles = [item["role"] for item in of_type(told(line, answer("a", **data)), "message")]
+            roles = [
+                item["role"] for item in of_type(read_events(line, answer("a", **data)), "message")
+            ]
             assert roles == ["assistant_thought", "assistant"]
-        other = told(line, answer("a", reasoningText="more"))
+        other = read_events(line, answer("a", reasoningText="more"))
         assert [item["content"]["text"] for item in of_type(other, "message")] == [
             "hm",
             "more",
             "a",
         ]
-        assert [item["role"] for item in of_type(told(line, event("abort")), "message")] == [
+        assert [item["role"] for item in of_type(read_events(line, event("abort")), "message")] == [
             "assistant_thought"
         ]
-        assert [item["role"] for item in of_type(told(line), "message")] == ["assistant_thought"]
+        assert [item["role"] for item in of_type(read_events(line), "message")] == [
+            "assistant_thought"
+        ]
 
     def test_tokens_of_an_answer_in_parts_count_once(self) -> None:
         part = {"apiCallId": "a", "outputTokens": 9}
-        events = told(
+        events = read_events(
             answer("x", messageId="1", **part),
             answer("y", messageId="2", **part),
             answer("z", outputTokens=1),
@@ -140,13 +144,15 @@ class TestDuplicates:
 
 class TestUser:
     def test_typed_text_is_public_and_sent_text_is_annotated(self) -> None:
-        events = told(event("user.message", {"content": "hi", "transformedContent": "<now/>hi"}))
+        events = read_events(
+            event("user.message", {"content": "hi", "transformedContent": "<now/>hi"})
+        )
         assert (events[1]["visibility"], events[1]["content"]["text"]) == ("public", "hi")
         assert notes(events, "sent_text") == [{"kind": "sent_text", "text": "<now/>hi"}]
         assert events[2]["links"] == {"parent_id": events[1]["id"]}
         assert (
             notes(
-                told(event("user.message", {"content": "hi", "transformedContent": "hi"})),
+                read_events(event("user.message", {"content": "hi", "transformedContent": "hi"})),
                 "sent_text",
             )
             == []
@@ -168,7 +174,8 @@ class TestUser:
     )
     def test_the_source_of_a_message(self, source: Any, seen: str) -> None:
         assert (
-            told(event("user.message", {"content": "x", "source": source}))[1]["visibility"] == seen
+            read_events(event("user.message", {"content": "x", "source": source}))[1]["visibility"]
+            == seen
         )
 
 
@@ -187,7 +194,7 @@ class TestResults:
             "tool.execution_complete",
             {"toolCallId": "c", "success": False, "error": {"message": "no"}},
         )
-        events = told(answer("", request("c")), failed)
+        events = read_events(answer("", request("c")), failed)
         assert of_type(events, "tool_result")[0]["content"]["text"] == "no"
         assert notes(events, "result_facts") == [{"kind": "result_facts", "is_error": True}]
 
@@ -206,7 +213,7 @@ class TestTotals:
 
     def test_the_sum_over_all_events_is_the_sum_of_the_session(self) -> None:
         end = event("session.shutdown", {"modelMetrics": {**self.METRICS, "n": self.METRICS["m"]}})
-        events = told(answer("x", outputTokens=9), end)
+        events = read_events(answer("x", outputTokens=9), end)
         spent: list[Any] = [item["usage"] for item in events if "usage" in item]
         assert [
             sum(usage.get(name, 0) for usage in spent) for name in ("input_tokens", "output_tokens")
@@ -231,7 +238,7 @@ class TestTotals:
         self, second: tuple[int, int, int], why: str
     ) -> None:
         first = [answer("one", apiCallId="a"), answer("two", apiCallId="b"), self.end(2, 250, 33)]
-        events = told(
+        events = read_events(
             *first, event("session.resume", {}), answer("three", apiCallId="c"), self.end(*second)
         )
         spent = [item["usage"] for item in events if "usage" in item]
@@ -242,7 +249,7 @@ class TestTotals:
 
     def test_repeated_totals_count_once(self) -> None:
         end = event("session.shutdown", {"modelMetrics": self.METRICS})
-        events = told(end, event("session.resume", {}), end)
+        events = read_events(end, event("session.resume", {}), end)
         assert [item["usage"]["input_tokens"] for item in events if "usage" in item] == [100]
         assert len(notes(events, "session_totals")) == 2
 
@@ -252,7 +259,7 @@ class TestSubagents:
         return event("subagent.started", {"toolCallId": call, "agentName": call}, **more)
 
     def test_two_at_a_time_by_their_own_ids(self) -> None:
-        events = told(
+        events = read_events(
             answer("", request("a", "task"), request("b", "task")),
             self.started("a", agentId="one"),
             self.started("b", agentId="two"),
@@ -272,7 +279,7 @@ class TestSubagents:
         assert len(of_type(events, "span_end")) == 2
 
     def test_one_in_another(self) -> None:
-        events = told(
+        events = read_events(
             self.started("a", agentId="one"),
             self.started("b", agentId="one"),
             event("assistant.message", {"content": "deep", "parentToolCallId": "b"}),
@@ -283,7 +290,7 @@ class TestSubagents:
 
     @pytest.mark.parametrize(("wish", "spans"), [("reference", 1), ("none", 0)])
     def test_left_out(self, wish: str, spans: int) -> None:
-        events = told(
+        events = read_events(
             answer("", request("a", "task")),
             self.started("a"),
             event(

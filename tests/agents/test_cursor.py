@@ -21,7 +21,7 @@ from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
-from readers.databases import codes, database, notes_of, told
+from readers.databases import codes, database, notes_of, read_conversation
 from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["cursor"]
@@ -48,7 +48,7 @@ def lines(*values: Any) -> bytes:
     return "".join(json.dumps(value) + "\n" for value in values).encode()
 
 
-def talk(*values: Any, **options: Any) -> tuple[Record, list[Event]]:
+def read_transcript(*values: Any, **options: Any) -> tuple[Record, list[Event]]:
     return read(lines(*values), **options)
 
 
@@ -82,7 +82,7 @@ class TestTexts:
 
 class TestTranscript:
     def test_missing_facts_are_not_invented(self) -> None:
-        record, events = talk(
+        record, events = read_transcript(
             line("user", text("<user_query>\nhi\n</user_query>")), line("assistant", text("hello"))
         )
         assert summarize_events(events) == [("user", "hi"), ("assistant", "hello")]
@@ -102,12 +102,12 @@ class TestTranscript:
         path.write_bytes(lines(line("user", text("hi"))))
         source = Source.of(path)
         assert detect_format(source) == "cursor"
-        assert told(READER, source)[0].conversation["id"] == ID
+        assert read_conversation(READER, source)[0].conversation["id"] == ID
         assert READER.list_conversations(source) == []
 
     def test_calls_without_ids_are_matched_in_order(self) -> None:
         result = {"type": "tool_result", "content": "one"}
-        _, events = talk(
+        _, events = read_transcript(
             line("assistant", use("A"), use("B"), {**use("C"), "id": "c"}),
             line("user", result, {**result, "content": [text("two")], "tool_use_id": "t9"}),
             line(
@@ -126,20 +126,20 @@ class TestTranscript:
         assert len(notes_of(events, "orphan_result")) == 1
 
     def test_a_call_without_a_result(self) -> None:
-        _, events = talk(line("assistant", use("A")), line("assistant", text("done")))
+        _, events = read_transcript(line("assistant", use("A")), line("assistant", text("done")))
         assert [item["type"] for item in events] == ["tool_use", "tool_result", "message"]
         assert events[1]["content"]["data"] == {"missing_result": True}
 
     def test_ends_of_turns(self) -> None:
         ends = [{"type": "turn_ended", "status": status} for status in ("success", "aborted", None)]
-        record, events = talk(line("user", text("hi")), *ends)
+        record, events = read_transcript(line("user", text("hi")), *ends)
         assert notes_of(events, "stop") == [{"kind": "stop", "reason": "aborted"}]
         assert codes(record) == {"bookkeeping": 2}
 
     def test_a_half_line_is_left_out(self) -> None:
         data = lines(line("user", text("hi"))) + b'{"role":"assistant","mess'
         source = Source("x", data=data)
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         assert (summarize_events(events), source.half_line) == ([("user", "hi")], 2)
 
 
@@ -163,7 +163,7 @@ class TestSubagentFiles:
         source = self.write(
             tmp_path, ("a", "<user_query>\nlisten\n</user_query>"), ("b", "look"), ("c", "unasked")
         )
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         spans = [
             (item["content"]["data"]["agent_id"], item["links"].get("call_id"))
             for item in events
@@ -174,19 +174,21 @@ class TestSubagentFiles:
             "internal"
         }
         names = [
-            item["name"] for item in told(READER, source)[0].participants if item["kind"] == "model"
+            item["name"]
+            for item in read_conversation(READER, source)[0].participants
+            if item["kind"] == "model"
         ]
         assert names == ["assistant", "explore", "subagent"]
 
     def test_the_last_subagent_belongs_to_the_last_call(self, tmp_path: Path) -> None:
         source = self.write(tmp_path, ("a", "look"), ("b", "in other words"))
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         starts = [item["links"].get("call_id") for item in events if item["type"] == "span_start"]
         assert starts == ["call_000001", "call_000002"]
 
     @pytest.mark.parametrize(("option", "spans"), [("reference", 2), ("none", 0)])
     def test_references_and_omission(self, tmp_path: Path, option: str, spans: int) -> None:
-        record, events = told(
+        record, events = read_conversation(
             READER, self.write(tmp_path, ("a", "look"), ("b", "listen")), subagents=option
         )
         assert len(notes_of(events, "subagent")) == spans
@@ -195,7 +197,7 @@ class TestSubagentFiles:
 
     def test_a_subagent_file_alone_has_an_agent_as_user(self, tmp_path: Path) -> None:
         self.write(tmp_path, ("a", "look"))
-        record, _ = told(READER, Source.of(tmp_path / "subagents" / "a.jsonl"))
+        record, _ = read_conversation(READER, Source.of(tmp_path / "subagents" / "a.jsonl"))
         assert record.participants[0]["name"] == "parent agent"
 
 
@@ -240,7 +242,7 @@ class TestStore:
             lastUsedModel="gpt-5",
         )
         assert detect_format(source) == "cursor"
-        record, events = told(READER, source)
+        record, events = read_conversation(READER, source)
         assert [
             (*pair, item["visibility"])
             for pair, item in zip(summarize_events(events), events, strict=True)
@@ -264,7 +266,7 @@ class TestStore:
         }
         result = {"type": "tool-result", "toolCallId": "a\nb", "toolName": "Shell", "result": "x"}
         failed = {"cursor": {"highLevelToolCallResult": {"isError": True}}}
-        _, events = told(
+        _, events = read_conversation(
             READER,
             store(
                 tmp_path,
@@ -278,7 +280,7 @@ class TestStore:
         ]
 
     def test_an_unreadable_root(self, tmp_path: Path) -> None:
-        record, events = told(
+        record, events = read_conversation(
             READER, store(tmp_path, {"role": "user", "content": "hi"}, root=b"\x07\xff")
         )
         assert (summarize_events(events), codes(record)) == ([("user", "hi")], {"no-root": 1})
@@ -287,7 +289,7 @@ class TestStore:
         kept = {"role": "user", "content": "kept"}
         name = hashlib.sha256(json.dumps(kept).encode()).digest()
         root = b"\x0a\x20" + name + b"\x0a\x20" + b"\x11" * 32
-        record, events = told(
+        record, events = read_conversation(
             READER, store(tmp_path, kept, {"role": "user", "content": "old"}, b"{broken", root=root)
         )
         assert summarize_events(events) == [("user", "kept")]
@@ -297,7 +299,7 @@ class TestStore:
         kept = {"role": "user", "content": "kept"}
         root = b"\x0a\x20" + hashlib.sha256(json.dumps(kept).encode()).digest()
         source = store(tmp_path, kept, {"role": "user", "content": "old"}, root=root)
-        record, events = told(READER, source, branches="all")
+        record, events = read_conversation(READER, source, branches="all")
         assert summarize_events(events) == [
             ("user", "kept"),
             ("span_start", UNLISTED_BRANCH),
@@ -350,7 +352,7 @@ class TestState:
             "bubbleId:c1:gone": {"type": 1, "text": "old"}
         }
         source = state(tmp_path, rows)
-        record, events = told(READER, source, branches="all")
+        record, events = read_conversation(READER, source, branches="all")
         assert summarize_events(events) == [
             ("user", "hi"),
             ("span_start", UNLISTED_BRANCH),
@@ -358,7 +360,7 @@ class TestState:
             ("span_end", {}),
         ]
         assert codes(record) == {}
-        record, events = told(READER, source)
+        record, events = read_conversation(READER, source)
         assert (summarize_events(events), codes(record)) == (
             [("user", "hi")],
             {"unlisted-message": 1},
@@ -379,7 +381,7 @@ class TestState:
         )
         source = state(tmp_path, rows)
         assert detect_format(source) == "cursor"
-        record, events = told(READER, source)
+        record, events = read_conversation(READER, source)
         assert summarize_events(events) == [
             ("user", "hi"),
             ("assistant_thought", "hm"),
@@ -409,7 +411,7 @@ class TestState:
             ("c1", 1),
             ("c2", 1),
         ]
-        assert summarize_events(told(READER, source, "c2")[1]) == [("user", "b")]
+        assert summarize_events(read_conversation(READER, source, "c2")[1]) == [("user", "b")]
         assert READER.find_owner(source, "cursorDiskKV", {"key": "bubbleId:c2:b0"}) == "c2"
         assert READER.find_owner(source, "cursorDiskKV", {"key": "checkpointId:c1:x"}) == "c1"
         for table, row in (
@@ -422,7 +424,7 @@ class TestState:
     def test_older_composers_contain_their_bubbles(self, tmp_path: Path, form: str) -> None:
         bubbles = [{"type": 1, "text": "a"}, {"type": 2, "text": "b"}]
         value: Any = bubbles if form == "conversation" else dict(enumerate(bubbles))
-        _, events = told(READER, state(tmp_path, {"composerData:c": {form: value}}))
+        _, events = read_conversation(READER, state(tmp_path, {"composerData:c": {form: value}}))
         assert summarize_events(events) == [("user", "a"), ("assistant", "b")]
 
     @pytest.mark.parametrize(
@@ -442,7 +444,7 @@ class TestState:
             "type": 2,
             "toolFormerData": {"name": "t", "toolCallId": "c", "rawArgs": '{"x": 1}', **tool},
         }
-        _, events = told(READER, state(tmp_path, composer(bubble)))
+        _, events = read_conversation(READER, state(tmp_path, composer(bubble)))
         assert events[0]["content"]["data"]["arguments"] == {"x": 1}
         assert ("tool", output) in summarize_events(events)
 
@@ -452,7 +454,7 @@ class TestState:
             "text": "see `a`",
             "codeBlocks": [{"content": "a"}, {"content": "b", "languageId": "py"}],
         }
-        _, events = told(READER, state(tmp_path, composer(bubble)))
+        _, events = read_conversation(READER, state(tmp_path, composer(bubble)))
         assert summarize_events(events)[1:] == [
             ("assistant", [{"type": "code", "text": "b", "languageId": "py"}])
         ]
@@ -465,7 +467,7 @@ class TestState:
             "images": [image, {"path": "p"}],
             "context": {"selections": [{"text": "s"}]},
         }
-        _, events = told(READER, state(tmp_path, composer(bubble)))
+        _, events = read_conversation(READER, state(tmp_path, composer(bubble)))
         blocks = events[0]["content"]["data"]
         assert [item.get("bytes") for item in blocks] == [None, 9, None]
         assert notes_of(events, "attachment")[0]["context"] == {"selections": [{"text": "s"}]}
@@ -483,7 +485,7 @@ class TestState:
         source = state(tmp_path, composer(task) | child)
         assert [item.id for item in READER.list_conversations(source)] == ["c1"]
         assert READER.find_owner(source, "cursorDiskKV", {"key": "bubbleId:kid:b0"}) == "c1"
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         assert [item["type"] for item in events] == [
             "tool_use",
             "span_start",
@@ -491,7 +493,7 @@ class TestState:
             "span_end",
             "tool_result",
         ]
-        record, events = told(READER, source, subagents="none")
+        record, events = read_conversation(READER, source, subagents="none")
         assert (len(events), codes(record)) == (2, {"subagent": 1})
 
     def test_the_table_of_headers_takes_precedence(self, tmp_path: Path) -> None:
@@ -509,7 +511,7 @@ class TestState:
         assert [(item.id, item.title, item.cwd) for item in READER.list_conversations(source)] == [
             ("c1", "Named", "/srv")
         ]
-        assert notes_of(told(READER, source)[1], "subagent")[0]["agent_id"] == "kid"
+        assert notes_of(read_conversation(READER, source)[1], "subagent")[0]["agent_id"] == "kid"
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], {"a": 1}, True, 1.5])
@@ -607,7 +609,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
     for path in paths:
         source = Source.of(path)
         assert detect_format(source) == "cursor"
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         everything = "\n".join(iter_strings([event["content"] for event in events]))
         for row in path.read_text().splitlines():
             for block in json.loads(row)["message"]["content"]:

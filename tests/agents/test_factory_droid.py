@@ -17,7 +17,7 @@ from readers.session_files import (
     laid_out,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["factory_droid"]
@@ -67,7 +67,7 @@ class TestSniff:
 def test_results_are_results() -> None:
     call = {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a"}}
     _, events = read(lines(START, message("assistant", call), message("user", result("words"))))
-    assert talk(events) == []
+    assert summarize_messages(events) == []
     assert_paired(events)
 
 
@@ -90,7 +90,7 @@ def test_older_streams() -> None:
             {**run, "type": "completion", "finalText": "Done."},
         )
     )
-    assert talk(events) == [("assistant", "public", "Done.")]
+    assert summarize_messages(events) == [("assistant", "public", "Done.")]
     assert_paired(events)
 
 
@@ -100,7 +100,7 @@ def test_broken_settings_are_noted(tmp_path: Path) -> None:
     record, events = read_file(READER, tmp_path / "s1.jsonl")
     assert [note.code for note in record.notes] == ["broken-file", "experimental-reader"]
     assert facts(events, "settings") == []
-    assert talk(events) == [("user", "public", "hi")]
+    assert summarize_messages(events) == [("user", "public", "hi")]
 
 
 @pytest.mark.parametrize("role", [None, 1, "robot"])

@@ -17,7 +17,7 @@ from readers.session_files import (
     laid_out,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["gemini_cli"]
@@ -82,7 +82,7 @@ class TestShapes:
         assert detect_format(Source.of(tmp_path / "x.jsonl")) == "gemini_cli"
         record, events = read_file(READER, tmp_path / "x.jsonl")
         assert record.conversation["id"] == "s-1"
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
 
     def test_an_image_next_to_results_is_not_a_prompt(self) -> None:
         picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
@@ -140,7 +140,10 @@ class TestRewrittenMessages:
                 model("m", "late"),
             )
         )
-        assert talk(events) == [("assistant", "public", "late"), ("user", "public", "meanwhile")]
+        assert summarize_messages(events) == [
+            ("assistant", "public", "late"),
+            ("user", "public", "meanwhile"),
+        ]
         assert record.notes == []
 
     def test_two_at_once(self) -> None:
@@ -153,7 +156,7 @@ class TestRewrittenMessages:
             user("v", "y"),
         ]
         _, events = read(lines(HEADER, *rows))
-        assert [words for _, _, words in talk(events)] == ["2", "2", "x", "y"]
+        assert [words for _, _, words in summarize_messages(events)] == ["2", "2", "x", "y"]
 
     def test_usage_is_counted_once(self) -> None:
         counts = {"input": 10, "output": 2, "cached": 4, "thoughts": 3, "tool": 1, "total": 16}
@@ -187,13 +190,16 @@ class TestPrompts:
         _, events = read(
             lines(HEADER, user("u", [{"text": "Long prompt"}], displayContent=[{"text": "/init"}]))
         )
-        assert talk(events) == [("user", "public", "/init"), ("user", "internal", "Long prompt")]
+        assert summarize_messages(events) == [
+            ("user", "public", "/init"),
+            ("user", "internal", "Long prompt"),
+        ]
 
     def test_equal_texts_are_exported_once(self) -> None:
         _, events = read(
             lines(HEADER, user("u", [{"text": "hi"}], displayContent=[{"text": "hi"}]))
         )
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
 
     def test_the_client_asks_to_go_on(self) -> None:
         result = [answer("c", output="x")]
@@ -205,17 +211,17 @@ class TestPrompts:
                 user("v", "System: Please continue."),
             )
         )
-        assert talk(events) == [("user", "internal", "System: Please continue.")] * 2
+        assert summarize_messages(events) == [("user", "internal", "System: Please continue.")] * 2
         assert [note.code for note in record.notes] == ["repeated-result"]
         assert_paired(events)
 
     def test_one_part_alone(self) -> None:
         _, events = read(lines(HEADER, user("u", {"text": "hi"})))
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
 
     def test_a_part_that_is_none_is_noted(self) -> None:
         record, events = read(lines(HEADER, user("u", [5, {"text": "hi"}]), user("v", 7)))
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
         assert [(note.code, note.count) for note in record.notes] == [("unknown-part", 2)]
 
 
@@ -267,12 +273,12 @@ class TestCalls:
             call("c", "3", description="Finds files."),
         ]
         _, events = read(lines(HEADER, model("m", "", *calls)))
-        told = [
+        reported = [
             event["content"]["data"].get("description")
             for event in events
             if event["type"] == "tool_use"
         ]
-        assert told == [None, "Finds files.", None]
+        assert reported == [None, "Finds files.", None]
 
     def test_a_call_without_an_id(self) -> None:
         made = {"name": "glob", "args": None, "result": "plain", "status": "success"}
@@ -291,11 +297,11 @@ class TestRewinds:
 
     def test_all_from_the_target_on_is_left(self) -> None:
         _, events = read(lines(HEADER, *self.ROWS, {"$rewindTo": "c"}, user("e", "five")))
-        assert [words for _, _, words in talk(events)] == ["one", "two", "five"]
+        assert [words for _, _, words in summarize_messages(events)] == ["one", "two", "five"]
 
     def test_an_unknown_target_leaves_everything(self) -> None:
         _, events = read(lines(HEADER, *self.ROWS, {"$rewindTo": "?"}, user("e", "five")))
-        assert [words for _, _, words in talk(events)] == ["five"]
+        assert [words for _, _, words in summarize_messages(events)] == ["five"]
 
     def test_rewound_twice_it_is_one_branch(self) -> None:
         rows = [
@@ -308,7 +314,7 @@ class TestRewinds:
         _, events = read(lines(HEADER, *rows), branches="all")
         kinds = [event["type"] for event in events if event["type"].startswith("span")]
         assert kinds == ["span_start", "span_end"]
-        assert [words for _, _, words in talk(events)] == [
+        assert [words for _, _, words in summarize_messages(events)] == [
             "one",
             "two",
             "three",
@@ -319,12 +325,12 @@ class TestRewinds:
 
     def test_an_id_may_come_again_after_it(self) -> None:
         _, events = read(lines(HEADER, *self.ROWS, {"$rewindTo": "c"}, user("c", "anew")))
-        assert [words for _, _, words in talk(events)] == ["one", "two", "anew"]
+        assert [words for _, _, words in summarize_messages(events)] == ["one", "two", "anew"]
 
     def test_many_rewinds_are_no_trouble(self) -> None:
         rows = [row for n in range(3000) for row in (user(f"u{n}", "x"), {"$rewindTo": f"u{n}"})]
         _, events = read(lines(HEADER, *rows, user("last", "y")))
-        assert talk(events) == [("user", "public", "y")]
+        assert summarize_messages(events) == [("user", "public", "y")]
 
 
 class TestSession:
@@ -370,7 +376,7 @@ class TestSession:
         rows = [user("u", "hi"), model("m", "yo")]
         _, events = read(lines(HEADER, *rows, {"$set": {"messages": rows}}))
         assert facts(events, "compaction") == []
-        assert len(talk(events)) == 2
+        assert len(summarize_messages(events)) == 2
 
     def test_history_snapshots_give_a_summary_once(self) -> None:
         summed = [user("s", [{"text": "In short"}]), user("v", "now")]
@@ -388,7 +394,13 @@ class TestSession:
         )
         assert [data["messages_left_out"] for data in facts(events, "compaction")] == [2]
         assert [data["messages_left_out"] for data in facts(events, "history_shortened")] == [2]
-        assert [words for _, _, words in talk(events)] == ["hi", "yo", "now", "In short", "then"]
+        assert [words for _, _, words in summarize_messages(events)] == [
+            "hi",
+            "yo",
+            "now",
+            "In short",
+            "then",
+        ]
 
 
 class TestSubagents:
@@ -438,7 +450,7 @@ class TestSubagents:
         laid_out(tmp_path, **files)
         _, events = read_file(READER, tmp_path / "session-x.jsonl")
         assert [event["type"] for event in events].count("span_start") == 2
-        assert "at the bottom" in [words for _, _, words in talk(events)]
+        assert "at the bottom" in [words for _, _, words in summarize_messages(events)]
         _, alone = read_file(READER, tmp_path / "s-1" / "inv-1.jsonl")
         assert [event["type"] for event in alone].count("span_start") == 1
         assert_paired(events)

@@ -17,7 +17,7 @@ from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
-from readers.databases import codes, database, notes_of, told
+from readers.databases import codes, database, notes_of, read_conversation
 from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["goose"]
@@ -62,12 +62,12 @@ def answer(value: Any, native: str = "c1") -> dict[str, Any]:
     }
 
 
-def talk(*messages: Any, **about: Any) -> tuple[Record, list[Event]]:
+def read_messages(*messages: Any, **about: Any) -> tuple[Record, list[Event]]:
     return read(
         {
             "id": "s",
             "working_dir": "/srv",
-            "name": "A talk",
+            "name": "A session",
             "conversation": list(messages),
             **about,
         }
@@ -80,11 +80,11 @@ def lines(*values: Any) -> bytes:
 
 class TestForms:
     def test_an_export(self) -> None:
-        record, events = talk(
+        record, events = read_messages(
             message("user", text("hi")), created_at="2026-01-01T00:00:00.5Z", provider_name="openai"
         )
         assert record.conversation["id"] == "s"
-        assert record.conversation["title"] == "A talk"
+        assert record.conversation["title"] == "A session"
         assert record.conversation["started_at"] == "2026-01-01T00:00:00.5Z"
         assert notes_of(events, "context") == [{"kind": "context", "cwd": "/srv"}]
         assert summarize_events(events)[1:] == [("user", "hi")]
@@ -100,14 +100,14 @@ class TestForms:
         )
         source = Source.of(path)
         assert detect_format(source) == "goose"
-        record, events = told(READER, source)
+        record, events = read_conversation(READER, source)
         assert (record.conversation["id"], record.conversation["title"]) == ("20260101_12", "d")
         assert summarize_events(events)[-1] == ("user", "hi")
 
     def test_another_file_name_is_not_an_id(self, tmp_path: Path) -> None:
-        path = tmp_path / "my talk.jsonl"
+        path = tmp_path / "my session.jsonl"
         path.write_bytes(lines(message("user", text("hi"))))
-        record, _ = told(READER, Source.of(path))
+        record, _ = read_conversation(READER, Source.of(path))
         assert record.conversation["id"].startswith("conv_20260101_")
 
     def test_calls_before_1_0_have_no_id(self) -> None:
@@ -144,7 +144,7 @@ class TestForms:
         }
         source = database(tmp_path, OLD_SCHEMA, rows)
         assert detect_format(source) == "goose"
-        record, events = told(READER, source)
+        record, events = read_conversation(READER, source)
         assert record.conversation["title"] == "d"
         assert summarize_events(events)[1:] == [("user", "a"), ("user", "b")]
 
@@ -153,14 +153,16 @@ class TestForms:
             "sessions": [("s", "n", "/srv", None, None, None)],
             "thread_messages": [(1, "s", "user", [text("a")])],
         }
-        _, events = told(READER, database(tmp_path, SCHEMA, rows))
+        _, events = read_conversation(READER, database(tmp_path, SCHEMA, rows))
         assert summarize_events(events)[-1] == ("user", "a")
 
 
 class TestMessages:
     def test_seconds_milliseconds_and_texts(self) -> None:
         created = [T, T * 1000, T * 1000 + 5, "x", None, True]
-        _, events = talk(*(message("user", text("hi"), created=value) for value in created))
+        _, events = read_messages(
+            *(message("user", text("hi"), created=value) for value in created)
+        )
         assert [item.get("ts") for item in events[1:]] == [
             TIME,
             TIME,
@@ -175,7 +177,7 @@ class TestMessages:
             "user", text("<turn-context>"), metadata={"userVisible": False, "turnContext": True}
         )
         only = message("user", text("a"), text("b", annotations={"audience": ["assistant"]}))
-        _, events = talk(
+        _, events = read_messages(
             hidden, only, message("assistant", text("c"), metadata={"userVisible": False})
         )
         assert [(item["content"]["text"], item["visibility"]) for item in events[1:]] == [
@@ -186,7 +188,7 @@ class TestMessages:
         ]
 
     def test_messages_outside_the_context_are_annotated(self) -> None:
-        _, events = talk(message("user", text("old"), metadata={"agentVisible": False}))
+        _, events = read_messages(message("user", text("old"), metadata={"agentVisible": False}))
         assert events[-1]["content"]["data"] == {"kind": "message_facts", "in_context": False}
         assert events[-1]["links"]["parent_id"] == events[-2]["id"]
 
@@ -202,7 +204,7 @@ class TestMessages:
             "inference": {"provider": "openai", "requestedModel": "gpt-5.2"},
             "usage": usage,
         }
-        record, events = talk(
+        record, events = read_messages(
             message("assistant", text("a")),
             message("assistant", text("b"), ask("t"), metadata=metadata),
             provider_name="anthropic",
@@ -228,7 +230,7 @@ class TestMessages:
         ],
     )
     def test_outputs(self, value: Any, output: Any) -> None:
-        _, events = talk(message("assistant", ask("t")), message("user", answer(value)))
+        _, events = read_messages(message("assistant", ask("t")), message("user", answer(value)))
         assert ("tool", output) in summarize_events(events)
 
     def test_media_in_outputs(self) -> None:
@@ -237,7 +239,9 @@ class TestMessages:
             "resource": {"uri": "f:///a", "mimeType": "image/png", "blob": PNG},
         }
         image = {"type": "image", "data": PNG, "mimeType": "image/png"}
-        _, events = talk(message("assistant", ask("t")), message("user", answer([blob, image])))
+        _, events = read_messages(
+            message("assistant", ask("t")), message("user", answer([blob, image]))
+        )
         made = next(item for item in events if item["type"] == "tool_result")["content"]["data"]
         assert [(item["type"], item["bytes"]) for item in made] == [("file", 9), ("image", 9)]
 
@@ -252,7 +256,7 @@ class TestMessages:
             "id": "c1",
             "toolResult": {"status": "error", "error": "-32602"},
         }
-        _, events = talk(message("assistant", wrong), message("user", failed))
+        _, events = read_messages(message("assistant", wrong), message("user", failed))
         assert events[1]["content"]["data"]["error"] == "no such tool"
         assert summarize_events(events)[2:] == [
             ("tool", "-32602"),
@@ -260,7 +264,7 @@ class TestMessages:
         ]
 
     def test_a_call_without_a_result(self) -> None:
-        _, events = talk(message("assistant", ask("t")))
+        _, events = read_messages(message("assistant", ask("t")))
         assert events[-1]["content"]["data"] == {"missing_result": True}
 
     def test_questions_to_the_user(self) -> None:
@@ -275,14 +279,14 @@ class TestMessages:
             "type": "actionRequired",
             "data": {"actionType": "elicitation", "id": "e", "message": "which?"},
         }
-        _, events = talk(message("assistant", confirm, form))
+        _, events = read_messages(message("assistant", confirm, form))
         assert [item["action"] for item in notes_of(events, "action_required")] == [
             "toolConfirmation",
             "elicitation",
         ]
 
     def test_instructions_of_a_recipe_are_a_system_prompt(self) -> None:
-        record, events = talk(
+        record, events = read_messages(
             message("user", text("hi")), recipe={"title": "t", "instructions": "Be kind."}
         )
         assert summarize_events(events)[1] == ("system", "Be kind.")
@@ -295,7 +299,7 @@ class TestMessages:
             {"type": "redactedThinking", "data": "x"},
             {"type": "thinking", "thinking": ""},
         ]
-        record, events = talk(message("assistant", *thoughts))
+        record, events = read_messages(message("assistant", *thoughts))
         assert [item["content"].get("text") for item in events[1:]] == ["hm", "old hm", None]
         assert codes(record)["empty-reasoning"] == 1
 
@@ -325,7 +329,7 @@ class TestDelegation:
             ("a", 2, TIME),
             ("c", 1, "2026-01-01T00:00:02Z"),
         ]
-        _, events = told(READER, source, "a")
+        _, events = read_conversation(READER, source, "a")
         kinds = [item["type"] for item in events if item["type"] != "annotation"]
         assert kinds == ["tool_use", "span_start", "message", "span_end", "tool_result"]
         start = next(item for item in events if item["type"] == "span_start")
@@ -344,7 +348,7 @@ class TestDelegation:
 
     @pytest.mark.parametrize(("option", "spans"), [("reference", 1), ("none", 0)])
     def test_references_and_omission(self, tmp_path: Path, option: str, spans: int) -> None:
-        record, events = told(
+        record, events = read_conversation(
             READER, database(tmp_path, SCHEMA, self.rows()), "a", subagents=option
         )
         assert len(notes_of(events, "subagent")) == spans
@@ -429,7 +433,7 @@ def test_the_shared_corpus(corpus: Path) -> None:
     for path in paths:
         source = Source.of(path)
         assert detect_format(source) == "goose"
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         everything = "\n".join(iter_strings([event["content"] for event in events]))
         for row in path.read_text().splitlines():
             for block in json.loads(row)["content"]:

@@ -16,7 +16,7 @@ from readers.session_files import (
     laid_out,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["grok_cli"]
@@ -88,7 +88,7 @@ class TestSniff:
 
 class TestPrompts:
     @pytest.mark.parametrize(
-        ("record", "told"),
+        ("record", "output"),
         [
             (user("plain", prompt_index=0), [("public", "plain")]),
             (user("<user_query>\nq\n</user_query>", prompt_index=0), [("public", "q")]),
@@ -107,10 +107,10 @@ class TestPrompts:
         ],
     )
     def test_what_was_typed_and_what_was_put_in(
-        self, record: dict[str, Any], told: list[Any]
+        self, record: dict[str, Any], output: list[Any]
     ) -> None:
         _, events = read(lines(ASKED, record))
-        assert [(seen, words) for _, seen, words in talk(events)[1:]] == told
+        assert [(seen, words) for _, seen, words in summarize_messages(events)[1:]] == output
 
     def test_a_picture(self) -> None:
         picture = {"type": "image", "url": f"data:image/png;base64,{PNG}"}

@@ -14,7 +14,7 @@ from readers.session_files import (
     assert_whole,
     facts,
     lines,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["iflow"]
@@ -141,7 +141,10 @@ class TestSnapshots:
             model("e", "d", text("so")),
         ]
         record, events = read(lines(*rows))
-        assert [words for role, _, words in talk(events) if role == "assistant"] == ["so", "so"]
+        assert [words for role, _, words in summarize_messages(events) if role == "assistant"] == [
+            "so",
+            "so",
+        ]
         assert [(note.code, note.count) for note in record.notes] == [("repeated-text", 1)]
 
     def test_counts_are_exported_once_and_zeros_never(self) -> None:
@@ -204,7 +207,7 @@ class TestUser:
             row("d", "c", "user", "[Request interrupted by user]"),
         ]
         _, events = read(lines(*rows))
-        assert [seen for _, seen, _ in talk(events)] == [
+        assert [seen for _, seen, _ in summarize_messages(events)] == [
             "internal",
             "public",
             "internal",

@@ -16,7 +16,7 @@ from readers.session_files import (
     laid_out,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["kimi_cli"]
@@ -106,7 +106,7 @@ class TestSniff:
 class TestPrompts:
     def test_a_prompt_and_its_message_are_exported_once(self) -> None:
         _, events = read(lines(HEADER, prompt("hi"), taken("hi"), prompt("hi"), taken("hi")))
-        assert talk(events) == [("user", "public", "hi")] * 2
+        assert summarize_messages(events) == [("user", "public", "hi")] * 2
 
     def test_a_prompt_that_got_no_further(self) -> None:
         _, events = read(
@@ -120,11 +120,14 @@ class TestPrompts:
         _, events = read(
             lines(HEADER, prompt("/fix", **origin), taken("Fix everything.", **origin))
         )
-        assert talk(events) == [("user", "public", "/fix"), ("user", "internal", "Fix everything.")]
+        assert summarize_messages(events) == [
+            ("user", "public", "/fix"),
+            ("user", "internal", "Fix everything."),
+        ]
 
     def test_a_message_that_is_more_than_its_prompt(self) -> None:
         _, events = read(lines(HEADER, prompt("see @a"), taken("see @a\n<file>a</file>")))
-        assert talk(events) == [
+        assert summarize_messages(events) == [
             ("user", "public", "see @a"),
             ("user", "internal", "see @a\n<file>a</file>"),
         ]
@@ -144,14 +147,19 @@ class TestPrompts:
             END,
         ]
         _, events = read(lines(HEADER, *rows))
-        assert [words for _, _, words in talk(events)] == ["go", "going", "faster", "yes"]
+        assert [words for _, _, words in summarize_messages(events)] == [
+            "go",
+            "going",
+            "faster",
+            "yes",
+        ]
 
     @pytest.mark.parametrize(
         "kind", ["injection", "hook_result", "cron_job", "task", "retry", "system_trigger", "new"]
     )
     def test_what_no_person_typed(self, kind: str) -> None:
         _, events = read(lines(HEADER, taken("reminder", kind=kind)))
-        assert talk(events) == [("user", "internal", "reminder")]
+        assert summarize_messages(events) == [("user", "internal", "reminder")]
 
 
 class TestSteps:
@@ -252,7 +260,7 @@ class TestSession:
         _, events = read(
             lines(HEADER, update, names, update, names, row("config.update", profileName="plan"))
         )
-        assert talk(events) == [("system", "internal", "Be kind.")]
+        assert summarize_messages(events) == [("system", "internal", "Be kind.")]
         assert facts(events, "context") == [
             {"kind": "context", "profile": "agent"},
             {"kind": "context", "profile": "plan"},
@@ -272,7 +280,7 @@ class TestSession:
         _, events = read(
             lines(HEADER, *rows, row("context.undo", count=2), prompt("4"), taken("4"))
         )
-        assert [words for _, _, words in talk(events)] == ["1", "4"]
+        assert [words for _, _, words in summarize_messages(events)] == ["1", "4"]
         _, events = read(
             lines(HEADER, *rows, row("context.undo", count=1), row("context.undo", count=1)),
             branches="all",
@@ -290,7 +298,7 @@ class TestSession:
     def test_a_summary_may_be_a_message(self) -> None:
         summary = {"role": "user", "content": [{"type": "text", "text": "In short"}]}
         _, events = read(lines(HEADER, row("context.apply_compaction", summary=summary, count=2)))
-        assert talk(events) == [("user", "internal", "In short")]
+        assert summarize_messages(events) == [("user", "internal", "In short")]
 
     def test_notices_and_what_is_not_carried(self) -> None:
         rows = [

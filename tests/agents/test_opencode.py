@@ -17,7 +17,7 @@ from open_token.pipeline import export
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from open_token.validation.validate import validate
-from readers.databases import codes, database, notes_of, told
+from readers.databases import codes, database, notes_of, read_conversation
 from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["opencode"]
@@ -38,7 +38,7 @@ def info(name: str = SES, **more: Any) -> dict[str, Any]:
     return {
         "id": name,
         "directory": "/srv",
-        "title": "A talk",
+        "title": "A session",
         "time": {"created": T, "updated": T + 5},
         **more,
     }
@@ -121,7 +121,7 @@ class TestForms:
         source = Source("x", data=json.dumps(exported(bundle(user(), text("hi")))).encode())
         found = READER.list_conversations(source)
         assert [(item.id, item.title, item.cwd, item.started_at) for item in found] == [
-            (SES, "A talk", "/srv", "2026-01-01T00:00:00Z")
+            (SES, "A session", "/srv", "2026-01-01T00:00:00Z")
         ]
 
     def test_concatenated_files_are_sorted_by_id_and_grouped_by_session(self) -> None:
@@ -138,7 +138,7 @@ class TestForms:
         source = Source("x", data="".join(json.dumps(value, indent=1) for value in values).encode())
         assert source.shape == "glued"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_9"]
-        record, events = told(READER, source, SES)
+        record, events = read_conversation(READER, source, SES)
         assert summarize_events(events) == [
             ("user", "ask"),
             ("assistant", "early"),
@@ -162,14 +162,14 @@ class TestForms:
         source = Source.of_folder(tmp_path)
         assert detect_format(source) == "opencode"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_3"]
-        _, events = told(READER, source, "ses_3")
+        _, events = read_conversation(READER, source, "ses_3")
         assert ("user", "other") in summarize_events(events)
         assert ("user", "go") not in summarize_events(events)
 
     def test_a_session_file_is_read_with_its_messages(self, tmp_path: Path) -> None:
         source = Source.of(storage(tmp_path))
         assert detect_format(source) == "opencode"
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         spoken = [
             pair
             for pair in summarize_events(events)
@@ -186,14 +186,14 @@ class TestForms:
         write(tmp_path, "part/m1/p2.json", '{"type": "te')
         write(tmp_path, f"message/{SES}/m8.json", "")
         write(tmp_path, "session/p/ses_8.json", "{")
-        record, events = told(READER, Source.of(own))
+        record, events = read_conversation(READER, Source.of(own))
         assert codes(record)["broken-file"] == 3
         assert ("user", "go") in summarize_events(events)
 
     def test_an_id_is_not_used_as_a_pattern(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, f"session/p/{SES}.json", info("*"))
-        _, events = told(READER, Source.of(own))
+        _, events = read_conversation(READER, Source.of(own))
         assert [event for event in events if event["type"] == "message"] == []
 
     def test_an_event_of_opencode_run(self) -> None:
@@ -239,7 +239,7 @@ class TestDatabase:
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         return {
             "session": [
-                (SES, None, "/srv", "A talk", None, T),
+                (SES, None, "/srv", "A session", None, T),
                 (KID, SES, "/srv", "Kid", None, T),
                 ("ses_3", None, "", "", None, T),
             ],
@@ -261,9 +261,9 @@ class TestDatabase:
         source = database(tmp_path, SCHEMA, self.rows())
         assert detect_format(source) == "opencode"
         assert [item.id for item in READER.list_conversations(source)] == [SES, "ses_3"]
-        record, events = told(READER, source, SES)
-        talk = [pair for pair in summarize_events(events) if pair[0] in ("user", "assistant")]
-        assert talk == [("user", "ask"), ("assistant", "answer"), ("user", "kid")]
+        record, events = read_conversation(READER, source, SES)
+        recorded = [pair for pair in summarize_events(events) if pair[0] in ("user", "assistant")]
+        assert recorded == [("user", "ask"), ("assistant", "answer"), ("user", "kid")]
         assert codes(record) == {"no-message": 1, "broken-row": 1}
 
     def test_rows_belong_to_the_root_session(self, tmp_path: Path) -> None:
@@ -285,12 +285,12 @@ class TestDatabase:
         )
         script = f"{SCHEMA} CREATE TABLE session_message ({columns});"
         rows = {
-            "session": [(SES, None, "/srv", "A talk", None, T)],
+            "session": [(SES, None, "/srv", "A session", None, T)],
             "message": [("m1", SES, 5, {"role": "user"})],
             "part": [("p1", "m1", SES, {"type": "text", "text": "old form"})],
             "session_message": [("m1", SES, "user", 1, newest, {"text": "new form"})],
         }
-        record, events = told(READER, database(tmp_path, script, rows))
+        record, events = read_conversation(READER, database(tmp_path, script, rows))
         assert ("user", words) in summarize_events(events)
         assert codes(record)["second-form"] == 1
 
@@ -299,7 +299,7 @@ class TestDatabase:
         rows["session"] = [(SES, KID, "", "A", None, T), (KID, SES, "", "B", None, T)]
         source = database(tmp_path, SCHEMA, rows)
         assert [item.id for item in READER.list_conversations(source)] == [SES]
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         assert [pair[1] for pair in summarize_events(events) if pair[0] == "user"] == ["ask", "kid"]
 
     def test_many_parts_are_read_in_linear_time(self, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ class TestDatabase:
                 for n in range(count)
             ],
         }
-        _, events = told(READER, database(tmp_path, SCHEMA, rows))
+        _, events = read_conversation(READER, database(tmp_path, SCHEMA, rows))
         assert [pair[1] for pair in summarize_events(events) if pair[0] == "user"] == [
             str(n) for n in range(count)
         ]
@@ -473,7 +473,7 @@ class TestMessages:
 
 class TestSubagents:
     def test_inline(self, tmp_path: Path) -> None:
-        _, events = told(READER, Source.of(storage(tmp_path)))
+        _, events = read_conversation(READER, Source.of(storage(tmp_path)))
         kinds = [item["type"] for item in events if item["type"] not in ("annotation", "message")]
         assert kinds == ["tool_use", "span_start", "span_end", "tool_result"]
         start = next(item for item in events if item["type"] == "span_start")
@@ -483,10 +483,10 @@ class TestSubagents:
 
     def test_reference_and_none(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
-        _, events = told(READER, Source.of(own), subagents="reference")
+        _, events = read_conversation(READER, Source.of(own), subagents="reference")
         assert notes_of(events, "subagent")[0]["reference"] == KID
         assert ("assistant", "nothing") not in summarize_events(events)
-        record, events = told(READER, Source.of(own), subagents="none")
+        record, events = read_conversation(READER, Source.of(own), subagents="none")
         assert notes_of(events, "subagent") == []
         assert codes(record)["subagent"] == 1
 
@@ -500,14 +500,14 @@ class TestSubagents:
         own = storage(tmp_path)
         again = tool("task", "c2", metadata={"sessionId": KID})
         write(tmp_path, "part/m2/p2.json", again)
-        _, events = told(READER, Source.of(own))
+        _, events = read_conversation(READER, Source.of(own))
         assert ["reference" in item for item in notes_of(events, "subagent")] == [False, True]
         assert summarize_events(events).count(("assistant", "nothing")) == 1
 
     def test_a_subagent_without_a_call_is_at_the_end(self, tmp_path: Path) -> None:
         own = storage(tmp_path)
         write(tmp_path, "part/m2/p1.json", text("done", message="m2"))
-        _, events = told(READER, Source.of(own))
+        _, events = read_conversation(READER, Source.of(own))
         assert events[-1]["type"] == "span_end"
         assert ("assistant", "nothing") in summarize_events(events)
 
@@ -524,7 +524,7 @@ class TestSubagents:
                 for n, name in enumerate(names)
             ],
         }
-        _, events = told(READER, database(tmp_path, SCHEMA, rows))
+        _, events = read_conversation(READER, database(tmp_path, SCHEMA, rows))
         assert "reference" in notes_of(events, "subagent")[-1]
 
 
@@ -623,7 +623,7 @@ def test_other_formats_are_not_claimed(value: Any) -> None:
 
 
 def test_peek() -> None:
-    assert READER.peek([info()]) == {"id": SES, "cwd": "/srv", "title": "A talk"}
+    assert READER.peek([info()]) == {"id": SES, "cwd": "/srv", "title": "A session"}
     assert READER.peek([exported()])["id"] == SES
     assert READER.peek([]) == READER.peek([5]) == {}
 
@@ -635,18 +635,18 @@ def test_the_shared_corpus(corpus: Path) -> None:
     sessions = sorted(root.glob("session/*/*.json"))
     assert sessions
     for path in sessions:
-        _, events = told(READER, Source.of(path))
+        _, events = read_conversation(READER, Source.of(path))
         everything = "\n".join(iter_strings([event["content"] for event in events]))
         for file in root.glob("part/*/*.json"):
             value = json.loads(file.read_text())
             words = [value.get("text"), value.get("url"), value.get("state", {}).get("output")]
             assert all(word in everything for word in words if word)
-        _, again = told(READER, Source.of_folder(root))
+        _, again = read_conversation(READER, Source.of_folder(root))
         assert summarize_events(again) == summarize_events(events)
     for path in sorted((corpus / "native_minimal" / "opencode").glob("*import*.json")):
         source = Source.of(path)
         assert detect_format(source) == "opencode"
-        _, events = told(READER, source)
+        _, events = read_conversation(READER, source)
         assert [item["type"] for item in events].count("tool_result") == 1
 
 

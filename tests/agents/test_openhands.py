@@ -59,7 +59,7 @@ def lines(*events: dict[str, Any]) -> bytes:
     return "".join(json.dumps(item) + "\n" for item in events).encode()
 
 
-def told(path: Path, **options: Any) -> tuple[Record, list[Event]]:
+def read_session(path: Path, **options: Any) -> tuple[Record, list[Event]]:
     source = Source.of_folder(path) if path.is_dir() else Source.of(path)
     assert READER.sniff(source)
     draft = Draft(**options)
@@ -228,8 +228,11 @@ class TestLayouts:
                 "MessageEvent", "user", llm_message={"role": "user", "content": text(str(number))}
             )
             (tmp_path / "events" / f"event-{number:05d}-x.json").write_text(json.dumps(said))
-        assert [item[1] for item in summarize_events(told(tmp_path)[1])] == ["99999", "100000"]
-        assert [item[1] for item in summarize_events(told(tmp_path / "events")[1])] == [
+        assert [item[1] for item in summarize_events(read_session(tmp_path)[1])] == [
+            "99999",
+            "100000",
+        ]
+        assert [item[1] for item in summarize_events(read_session(tmp_path / "events")[1])] == [
             "99999",
             "100000",
         ]
@@ -240,10 +243,10 @@ class TestLayouts:
         (tmp_path / "event-00001-b.json").write_text(json.dumps(said)[:40])
         (tmp_path / "event-00002-c.json").write_text("")
         with pytest.raises(InputError) as caught:
-            told(tmp_path)
+            read_session(tmp_path)
         assert caught.value.code == "input.json"
         (tmp_path / "event-00002-c.json").unlink()
-        record, events = told(tmp_path)
+        record, events = read_session(tmp_path)
         assert len(events) == 1
         assert {"half-line", "time-without-zone"} == {note.code for note in record.notes}
 
@@ -252,7 +255,7 @@ class TestLayouts:
         for number, words in ((2, "two"), (10, "ten")):
             said = {"id": number, "source": "user", "action": "message", "args": {"content": words}}
             (tmp_path / "events" / f"{number}.json").write_text(json.dumps(said))
-        assert [item[1] for item in summarize_events(told(tmp_path)[1])] == ["two", "ten"]
+        assert [item[1] for item in summarize_events(read_session(tmp_path)[1])] == ["two", "ten"]
 
     def test_a_list_of_events(self) -> None:
         _, events = read(
@@ -308,7 +311,7 @@ class TestBranches:
 
 class TestUsage:
     def test_usage_is_counted_once_with_the_rest_at_the_end(self) -> None:
-        _, events = told(GOLDEN / "folder" / "input")
+        _, events = read_session(GOLDEN / "folder" / "input")
         spent = [item["usage"]["input_tokens"] for item in events if "usage" in item]
         assert spent == [1000, 1200, 300]
 
@@ -384,7 +387,7 @@ def test_all_text_of_real_files_is_included(corpus: Path) -> None:
     files = sorted((corpus / "openhands").iterdir())
     assert files
     for path in files:
-        _, events = told(path, branches="all")
+        _, events = read_session(path, branches="all")
         kept = "\n".join(iter_strings([item["content"] for item in events]))
         for said in words_of([record for _, record in Source.of(path).records()]):
             assert said.strip() in kept

@@ -39,7 +39,7 @@ def said(
     return {**entry, **ids, "message": {"role": role, "content": content, **more}}
 
 
-def talk(*entries: Any, **options: Any) -> list[Any]:
+def summarize_content(*entries: Any, **options: Any) -> list[Any]:
     """What was said, without annotations."""
     _, events = read(lines(HEADER, *entries), **options)
     return [
@@ -58,8 +58,8 @@ class TestBranches:
     )
 
     def test_the_last_entry_and_what_it_follows_is_current(self) -> None:
-        assert talk(*self.TREE) == [("user", "one"), ("user", "two"), ("user", "four")]
-        assert talk(*self.TREE[:3]) == [("user", "one"), ("user", "three")]
+        assert summarize_content(*self.TREE) == [("user", "one"), ("user", "two"), ("user", "four")]
+        assert summarize_content(*self.TREE[:3]) == [("user", "one"), ("user", "three")]
 
     def test_the_other_branches_are_in_spans(self) -> None:
         _, events = read(lines(HEADER, *self.TREE), branches="all")
@@ -76,7 +76,7 @@ class TestBranches:
         assert events[4]["links"] == {"span_id": "span_000001"}
 
     def test_a_second_root_leaves_everything_before_it(self) -> None:
-        assert talk(*self.TREE, said("e", None, "user", "anew")) == [("user", "anew")]
+        assert summarize_content(*self.TREE, said("e", None, "user", "anew")) == [("user", "anew")]
 
     def test_a_call_and_its_result_stay_together(self) -> None:
         call = {"type": "toolCall", "id": "t", "name": "bash", "arguments": {}}
@@ -85,8 +85,8 @@ class TestBranches:
             said("b", "a", "toolResult", "of the first branch", toolCallId="t"),
             said("c", "a", "user", "instead"),
         )
-        told = talk(*entries)
-        assert [role for role, _ in told] == ["assistant", "tool", "user"]
+        result = summarize_content(*entries)
+        assert [role for role, _ in result] == ["assistant", "tool", "user"]
 
     @pytest.mark.parametrize("parent", ["gone", "b", 7, ["a"]])
     def test_a_broken_chain_follows_the_line_before(self, parent: Any) -> None:
@@ -98,7 +98,7 @@ class TestBranches:
 
     def test_lines_of_version_1_have_no_parents(self) -> None:
         entries = [said(None, None, "user", "one"), HEADER, said(None, None, "user", "two")]
-        assert talk(*entries) == [("user", "one"), ("user", "two")]
+        assert summarize_content(*entries) == [("user", "one"), ("user", "two")]
 
 
 class TestMessages:

@@ -16,7 +16,7 @@ from readers.session_files import (
     laid_out,
     lines,
     read_file,
-    talk,
+    summarize_messages,
 )
 
 READER = READERS["qwen_code"]
@@ -55,7 +55,7 @@ def answer(name: str | None, **response: Any) -> dict[str, Any]:
 
 
 def said(*records: Any, **options: Any) -> list[Any]:
-    return [words for _, _, words in talk(read(lines(*records), **options)[1])]
+    return [words for _, _, words in summarize_messages(read(lines(*records), **options)[1])]
 
 
 class TestSniff:
@@ -111,9 +111,9 @@ class TestPrompts:
         _, events = read(
             lines(row("a", None, "user", {"text": "hi"}, {"text": hook}, systemPayload=payload))
         )
-        assert talk(events) == [("user", "public", "hi"), ("user", "internal", hook)]
+        assert summarize_messages(events) == [("user", "public", "hi"), ("user", "internal", hook)]
         _, events = read(lines(row("a", None, "user", {"text": "hi"}, {"text": hook})))
-        assert talk(events) == [("user", "public", "hi"), ("user", "internal", hook)]
+        assert summarize_messages(events) == [("user", "public", "hi"), ("user", "internal", hook)]
 
     def test_context_of_a_hook_that_no_part_has(self) -> None:
         _, events = read(
@@ -123,18 +123,21 @@ class TestPrompts:
                 )
             )
         )
-        assert talk(events) == [("user", "public", "hi"), ("user", "internal", "It rains.")]
+        assert summarize_messages(events) == [
+            ("user", "public", "hi"),
+            ("user", "internal", "It rains."),
+        ]
 
     def test_an_empty_display_means_that_nothing_was_typed(self) -> None:
         _, events = read(lines(user("a", None, "expanded", systemPayload={"displayText": ""})))
-        assert talk(events) == [("user", "internal", "expanded")]
+        assert summarize_messages(events) == [("user", "internal", "expanded")]
 
     @pytest.mark.parametrize(
         "more", [{"subtype": "cron"}, {"subtype": "notification"}, {"externalInputKind": "message"}]
     )
     def test_what_no_person_typed(self, more: dict[str, Any]) -> None:
         _, events = read(lines(user("a", None, "tick", **more)))
-        assert talk(events) == [("user", "internal", "tick")]
+        assert summarize_messages(events) == [("user", "internal", "tick")]
 
     def test_files_that_were_referred_to(self) -> None:
         payload = {
@@ -310,7 +313,7 @@ class TestSystem:
         record, events = read(
             lines(system("a", None, "chat_compression", info=info, compressedHistory=history))
         )
-        assert talk(events) == [("user", "internal", "In short")]
+        assert summarize_messages(events) == [("user", "internal", "In short")]
         assert facts(events, "compaction") == [
             {"kind": "compaction", "tokens_before": 9, "tokens_after": 2}
         ]
@@ -329,7 +332,7 @@ class TestSystem:
             ),
         ]
         _, events = read(lines(*rows))
-        assert talk(events) == [("user", "internal", "/about")]
+        assert summarize_messages(events) == [("user", "internal", "/about")]
         assert facts(events, "notice")[0]["outputHistoryItems"] == [{"text": "v1"}]
 
     def test_what_is_not_carried_is_named(self) -> None:
@@ -447,7 +450,10 @@ class TestSubagents:
         record, events = read(lines(*self.agent({"text": "looked"})))
         assert record.conversation["id"] == "agent-x1"
         assert record.participants[1]["name"] == "parent agent"
-        assert talk(events) == [("user", "public", "look"), ("assistant", "public", "looked")]
+        assert summarize_messages(events) == [
+            ("user", "public", "look"),
+            ("assistant", "public", "looked"),
+        ]
 
 
 def test_odd_shapes() -> None:

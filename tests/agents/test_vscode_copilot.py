@@ -12,7 +12,7 @@ from open_token.library.discovery import Discovery
 from open_token.registry import READERS, detect_format, load_reader
 from open_token.sources.source import Source
 from readers.provider_readers import build_read_function
-from readers.session_files import assert_paired, assert_takes_odd_shapes, lines, talk
+from readers.session_files import assert_paired, assert_takes_odd_shapes, lines, summarize_messages
 
 READER = READERS["vscode_copilot"]
 read = build_read_function(READER)
@@ -41,7 +41,10 @@ class TestSniff:
         data = json.dumps(session(request("r", "hi", {"value": "Hello."}))).encode()
         assert detect_format(Source("x", data=data)) == "vscode_copilot"
         _, events = read(data)
-        assert talk(events) == [("user", "public", "hi"), ("assistant", "public", "Hello.")]
+        assert summarize_messages(events) == [
+            ("user", "public", "hi"),
+            ("assistant", "public", "Hello."),
+        ]
 
     @pytest.mark.parametrize(
         "value",
@@ -60,7 +63,7 @@ class TestSniff:
         first = {"kind": 0, "v": {"sessionId": "s", "creationDate": 1770000000000, "requests": []}}
         push = {"kind": 2, "k": ["requests"], "v": [request("r", "hi")]}
         _, events = read(lines(first, push))
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
 
     def test_nobody_else_claims_it(self) -> None:
         for path in sorted(GOLDEN.glob("**/*.json*")):
@@ -74,7 +77,7 @@ class TestPatches:
     def test_a_patch_of_a_field_replaces_it(self) -> None:
         patch = {"kind": 1, "k": ["requests", 0, "response"], "v": [{"value": "Two."}]}
         _, events = read(lines(initial(request("r", "1+1", {"value": "Tw"})), patch))
-        assert talk(events)[1] == ("assistant", "public", "Two.")
+        assert summarize_messages(events)[1] == ("assistant", "public", "Two.")
 
     @pytest.mark.parametrize(
         "patch",
@@ -93,7 +96,7 @@ class TestPatches:
     def test_a_patch_that_does_not_fit_is_noted(self, patch: Any) -> None:
         record, events = read(lines(initial(request("r", "hi")), patch))
         assert [note.code for note in record.notes] == ["broken-patch"]
-        assert talk(events) == [("user", "public", "hi")]
+        assert summarize_messages(events) == [("user", "public", "hi")]
 
     def test_a_line_that_is_no_patch_is_noted(self) -> None:
         record, _ = read(lines(initial(request("r", "hi")), {"type": "hologram"}, 7))

@@ -71,7 +71,7 @@ def test_messages(draft: Draft) -> None:
     ]
 
 
-def test_thoughts_tell_what_is_available(draft: Draft) -> None:
+def test_reasoning_sets_the_internal_availability(draft: Draft) -> None:
     model = draft.get_actor("model", "assistant")
     draft.add_reasoning("hm", model)
     draft.add_reasoning(None, model)
@@ -282,5 +282,5 @@ def test_a_branch_that_is_left_out_is_noted(branches: str) -> None:
         draft.add_message("user", text, user)
     draft.drop_branch(1, 2, {"kind": "abandoned_branch"}, user)
     draft.drop_branch(3, 3, {"kind": "abandoned_branch"}, user)
-    told = [(note.code, note.place, note.count) for note in draft.notes]
-    assert told == ([("abandoned-branch", "event 2", 1)] if branches == "active" else [])
+    result = [(note.code, note.place, note.count) for note in draft.notes]
+    assert result == ([("abandoned-branch", "event 2", 1)] if branches == "active" else [])

@@ -121,8 +121,8 @@ def test_a_branch_within_a_branch_belongs_to_the_inner_one() -> None:
         stop: Event = {"id": "", "type": "span_end", "links": {"span_id": name}}
         view.wrap(places, name, start, stop)
     view.number_insertions(5)
-    told = [(event["type"], event.get("links", {}).get("span_id")) for event in view]
-    assert told == [
+    result = [(event["type"], event.get("links", {}).get("span_id")) for event in view]
+    assert result == [
         ("span_start", "outer"),
         ("message", "outer"),
         ("span_start", "inner"),

@@ -22,7 +22,7 @@ from open_token.cli import main
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.storage.files import try_lock
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_archive(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["archive", *words])
     out, err = capsys.readouterr()
     return code, out, err
@@ -47,34 +47,36 @@ class TestOnePass:
     """Without --watch."""
 
     def test_what_is_new_is_printed(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        code, out, err = told(capsys, "talks")
+        code, out, err = run_archive(capsys, "sessions")
         assert code == 0
         assert [line.split()[:2] for line in out.splitlines()] == [
-            ["new", "fake_talk/2023-11-14_two.json"],
-            ["new", "fake_talk/2023-11-14_one.json"],
+            ["new", "fake_session/2023-11-14_two.json"],
+            ["new", "fake_session/2023-11-14_one.json"],
         ]
-        assert err == f"2 new.  Index: {home / 'here' / 'talks' / 'index.ndjson'}\n"
-        assert told(capsys, "talks")[:2] == (0, "")
+        assert err == f"2 new.  Index: {home / 'here' / 'sessions' / 'index.ndjson'}\n"
+        assert run_archive(capsys, "sessions")[:2] == (0, "")
         (home / ".fake" / "a" / "one.jsonl").unlink()
-        code, out, err = told(capsys, "talks")
-        assert (code, out.split()[:2]) == (0, ["gone", "fake_talk/2023-11-14_one.json"])
+        code, out, err = run_archive(capsys, "sessions")
+        assert (code, out.split()[:2]) == (0, ["gone", "fake_session/2023-11-14_one.json"])
         assert err.startswith("1 unchanged, 1 gone.  Index: ")
 
     def test_without_a_folder_it_goes_to_the_data_folder(
         self, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert told(capsys, "-q")[0] == 0
+        assert run_archive(capsys, "-q")[0] == 0
         assert (Path(os.environ["OPEN_TOKEN_HOME"]) / "data" / "archive" / "index.ndjson").is_file()
 
     def test_a_folder_in_the_home(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert told(capsys, "~/all/talks", "-q")[::2] == (0, "")
-        assert len(list((home / "all" / "talks" / "fake_talk").iterdir())) == 2
+        assert run_archive(capsys, "~/all/sessions", "-q")[::2] == (0, "")
+        assert len(list((home / "all" / "sessions" / "fake_session").iterdir())) == 2
 
     def test_options_as_for_export(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert told(capsys, "mode=ndjson", "talks", "--include", "include-internal")[0] == 0
-        paths = sorted((home / "here" / "talks" / "fake_talk").iterdir())
+        assert (
+            run_archive(capsys, "mode=ndjson", "sessions", "--include", "include-internal")[0] == 0
+        )
+        paths = sorted((home / "here" / "sessions" / "fake_session").iterdir())
         assert [path.suffix for path in paths] == [".ndjson", ".ndjson"]
-        code, _, err = told(capsys, "talks", "drop=oldest")
+        code, _, err = run_archive(capsys, "sessions", "drop=oldest")
         assert code == 0
         assert "warning: drop has no effect without max_bytes" in err
 
@@ -83,10 +85,10 @@ class TestOnePass:
     ) -> None:
         secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hJ3kL6"
         write_fake_session(home / ".fake" / "a" / "three.jsonl", 5, says=(f"use {secret}",))
-        told(capsys, "talks")
+        run_archive(capsys, "sessions")
         assert (
             "REDACTED"
-            in (home / "here" / "talks" / "fake_talk" / "2023-11-14_three.json").read_text()
+            in (home / "here" / "sessions" / "fake_session" / "2023-11-14_three.json").read_text()
         )
         everything = b"".join(
             path.read_bytes() for path in (home / "here").rglob("*") if path.is_file()
@@ -97,17 +99,17 @@ class TestOnePass:
         self, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         path = home / ".fake" / "a" / "bad\x1b.jsonl"
-        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
-        code, out, err = told(capsys, "talks")
+        path.write_text('{"fake_session": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
+        code, out, err = run_archive(capsys, "sessions")
         assert (code, out.count("new")) == (1, 2)
         assert f"warning: the JSON is nested too deep\n  --> {path.parent}/bad\\x1b.jsonl:2" in err
         assert "2 new, 1 failed." in err
-        assert told(capsys, "talks")[0] == 1
+        assert run_archive(capsys, "sessions")[0] == 1
 
     def test_as_json(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         bad = home / ".fake" / "a" / "bad.jsonl"
         bad.write_text("{broken\n{}\n")
-        code, out, _ = told(capsys, "talks", "--json")
+        code, out, _ = run_archive(capsys, "sessions", "--json")
         answer = json.loads(out)
         assert code == 1
         assert list(answer) == [
@@ -129,10 +131,10 @@ class TestOnePass:
         assert answer["schema"] == "open-token/archive-pass/1"
         assert answer["new"][0] == {
             "source": str(home / ".fake" / "a" / "two.jsonl"),
-            "reader": "fake_talk",
+            "reader": "fake_session",
             "conversation": None,
             "id": "two",
-            "file": "fake_talk/2023-11-14_two.json",
+            "file": "fake_session/2023-11-14_two.json",
             "title": None,
             "events": 1,
         }
@@ -142,7 +144,7 @@ class TestOnePass:
     def test_nothing_to_archive(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for path in (home / ".fake" / "a").iterdir():
             path.unlink()
-        code, out, err = told(capsys, "talks")
+        code, out, err = run_archive(capsys, "sessions")
         assert (code, out) == (0, "")
         assert err.startswith("no sessions found")
 
@@ -162,7 +164,7 @@ class TestOnePass:
         self, home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         (home / "here" / "file").write_text("")
-        code, out, err = told(capsys, *words)
+        code, out, err = run_archive(capsys, *words)
         assert (code, out) == (2, "")
         assert "help: " in err
         assert ("from 0.1 to 999999" in err) == ("--every" in words)
@@ -171,12 +173,12 @@ class TestOnePass:
     def test_archive_in_use_is_reported(
         self, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        (home / "here" / "talks").mkdir()
-        with try_lock(home / "here" / "talks" / ".lock"):
-            code, _, err = told(capsys, "talks")
+        (home / "here" / "sessions").mkdir()
+        with try_lock(home / "here" / "sessions" / ".lock"):
+            code, _, err = run_archive(capsys, "sessions")
         assert code == 3
         assert "this archive is in use by another process" in err
-        assert told(capsys, "talks")[0] == 0
+        assert run_archive(capsys, "sessions")[0] == 0
 
     def test_an_interrupted_pass(
         self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -186,11 +188,11 @@ class TestOnePass:
 
         with monkeypatch.context() as patch:
             patch.setattr(module, "_print_change", interrupt)
-            code, _, err = told(capsys, "talks")
+            code, _, err = run_archive(capsys, "sessions")
         assert code == 130
         assert "interrupted; the next pass continues" in err
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-        code, out, _ = told(capsys, "talks")
+        code, out, _ = run_archive(capsys, "sessions")
         assert (code, out.count("new")) == (0, 1)
 
 
@@ -226,7 +228,7 @@ def process(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
         "-m",
         "open_token",
         "archive",
-        str(home / "talks"),
+        str(home / "sessions"),
         "redact=none",
         *words,
     ]
@@ -245,7 +247,7 @@ def process(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
         # A shell lets what runs in the background ignore Ctrl-C, and so perhaps this test.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:
-        watchdog = threading.Timer(PATIENCE, running.kill)
+        watchdog = threading.Timer(TIMEOUT, running.kill)
         watchdog.start()
         try:
             yield running
@@ -257,7 +259,7 @@ def process(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
 def exports(home: Path) -> dict[str, int]:
     """How many prompts each conversation has in the archive; every file is whole."""
     found = {}
-    for path in (home / "talks").rglob("*.json"):
+    for path in (home / "sessions").rglob("*.json"):
         data = path.read_bytes()
         assert verify_bytes(data).status == VERIFIED
         document = json.loads(data)
@@ -287,11 +289,11 @@ class TestWatching:
             path.unlink()
             assert len(json.loads(running.stdout.readline())["gone"]) == 1
             running.send_signal(how)
-            out, err = running.communicate(timeout=PATIENCE)
+            out, err = running.communicate(timeout=TIMEOUT)
         assert (running.returncode, out) == (0, "")
         assert err.endswith("\nstopped\n")
         assert exports(tmp_path) == {f"{n:08}-1111-4222-8333-444455556666": 3 - n for n in (1, 2)}
-        assert not list((tmp_path / "talks").rglob("*.part"))
+        assert not list((tmp_path / "sessions").rglob("*.part"))
 
     def test_a_second_one_is_sent_away(self, tmp_path: Path) -> None:
         claude_session(tmp_path, 1)
@@ -299,15 +301,15 @@ class TestWatching:
             assert running.stdout
             running.stdout.readline()
             with process(tmp_path) as second:
-                _, err = second.communicate(timeout=PATIENCE)
+                _, err = second.communicate(timeout=TIMEOUT)
             assert (second.returncode, "this archive is in use by another process" in err) == (
                 3,
                 True,
             )
             running.kill()
-            running.communicate(timeout=PATIENCE)
+            running.communicate(timeout=TIMEOUT)
         with process(tmp_path) as third:
-            third.communicate(timeout=PATIENCE)
+            third.communicate(timeout=TIMEOUT)
         assert third.returncode == 0
 
 
@@ -316,7 +318,7 @@ class TestKilled:
 
     ROUNDS, SESSIONS, LONGEST = 8, 24, 0.25
 
-    def test_a_pass_heals_whatever_was_left(self, tmp_path: Path) -> None:
+    def test_a_pass_repairs_what_an_interrupted_one_left(self, tmp_path: Path) -> None:
         chance = random.Random(8)
         said = dict.fromkeys(range(self.SESSIONS), 1)
         for number in said:
@@ -327,13 +329,13 @@ class TestKilled:
                 assert running.stdout.readline()
                 time.sleep(chance.random() * self.LONGEST)
                 running.kill()
-                running.communicate(timeout=PATIENCE)
+                running.communicate(timeout=TIMEOUT)
             assert exports(tmp_path)
             for number in chance.sample(list(said), self.SESSIONS // 2):
                 claude_session(tmp_path, number, (f"more {turn:03}{'x' * turn}",))
                 said[number] += 1
         with process(tmp_path, "--json") as last:
-            out, err = last.communicate(timeout=PATIENCE)
+            out, err = last.communicate(timeout=TIMEOUT)
         assert last.returncode == 0, err
         assert not json.loads(out)["failed"]
         self.check(
@@ -341,19 +343,19 @@ class TestKilled:
             {f"{number:08}-1111-4222-8333-444455556666": count for number, count in said.items()},
         )
         with process(tmp_path, "--json") as again:
-            out, _ = again.communicate(timeout=PATIENCE)
+            out, _ = again.communicate(timeout=TIMEOUT)
         assert json.loads(out)["unchanged"] == self.SESSIONS
 
     def check(self, home: Path, wanted: dict[str, int]) -> None:
         assert exports(home) == wanted
-        head, *lines = (home / "talks" / "index.ndjson").read_text().splitlines()
+        head, *lines = (home / "sessions" / "index.ndjson").read_text().splitlines()
         entries = [json.loads(line) for line in lines]
         assert json.loads(head) == {"schema": "open-token/archive/1"}
         assert sorted(entry["id"] for entry in entries) == sorted(wanted)
         assert {entry["state"] for entry in entries} == {"current"}
         files = {
-            str(path.relative_to(home / "talks"))
-            for path in (home / "talks").rglob("*")
+            str(path.relative_to(home / "sessions"))
+            for path in (home / "sessions").rglob("*")
             if path.is_file()
         }
         assert files == {"index.ndjson", ".lock", *(entry["file"] for entry in entries)}

@@ -22,8 +22,8 @@ def test_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("words", [["--version", "--json"], ["--json", "-V"]])
 def test_version_for_scripts(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"schema": "open-token/version/1", "version": __version__, "format": "0.1"}
+    result = json.loads(capsys.readouterr().out)
+    assert result == {"schema": "open-token/version/1", "version": __version__, "format": "0.1"}
 
 
 def test_version_loads_nothing_heavy() -> None:
@@ -53,7 +53,7 @@ def read(source, draft):
     print("reading", flush=True)
     time.sleep(60)
 fake_format.read = read
-sys.argv = ["open-token", "export", "talk.jsonl", "-o", "out.json"]
+sys.argv = ["open-token", "export", "session.jsonl", "-o", "out.json"]
 sys.exit(main())
 """
 
@@ -64,7 +64,7 @@ sys.exit(main())
 def test_a_command_that_is_stopped_leaves_nothing_behind(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    fake_format.write_fake_session(tmp_path / "talk.jsonl")
+    fake_format.write_fake_session(tmp_path / "session.jsonl")
     script = WAITING.format(tests=str(Path(__file__).parents[1]))
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -76,12 +76,12 @@ def test_a_command_that_is_stopped_leaves_nothing_behind(
         _, err = started.communicate(timeout=60)
     assert started.returncode == code
     assert b"Traceback" not in err
-    assert [path.name for path in tmp_path.iterdir()] == ["talk.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["session.jsonl"]
 
 
 def test_closed_streams_harm_no_file(tmp_path: Path) -> None:
-    talk = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
-    command = [sys.executable, "-m", "open_token", "export", str(talk), "exported_at=omit", "-o"]
+    session = Path(__file__).parents[2] / "examples" / "claude_code.jsonl"
+    command = [sys.executable, "-m", "open_token", "export", str(session), "exported_at=omit", "-o"]
     subprocess.run([*command, "usual.json"], cwd=tmp_path, check=True, capture_output=True)
     closed = ["sh", "-c", '"$@" <&- >&- 2>&-', "sh"]
     assert (

@@ -89,8 +89,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token sessions --agent codex_a", {"codex_app_server"}),
         ("open-token export abc", {"abcd-1", "abce-2"}),
         ("open-token export las", {"last"}),
-        ("open-token export tal", {"talk.jsonl"}),
-        ("open-token validate tal", {"talk.jsonl"}),
+        ("open-token export sess", {"session.jsonl"}),
+        ("open-token validate sess", {"session.jsonl"}),
         ("open-token completion z", {"zsh"}),
         ("open-token formats --js", {"--json"}),
         ("open-token verify --st", {"--statement"}),
@@ -99,19 +99,19 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("open-token server res", {"restore"}),
         ("open-token replay ch", {"check"}),
         ("open-token replay check --ju", {"--junit"}),
-        ("open-token replay view tal", {"talk.jsonl"}),
+        ("open-token replay view sess", {"session.jsonl"}),
         ("open-token redact --re", {"--report", "--review"}),
         ("open-token redact x.txt --level p", {"pii"}),
         ("open-token redact abc", {"abcd-1", "abce-2"}),
         ("open-token redact str", {"strategy=mask", "strategy=hash", "strategy=drop"}),
         ("open-token rules ex", {"explain"}),
         ("open-token rules show abc", {"abcd-1", "abce-2"}),
-        ("open-token rules test tal", {"talk.jsonl"}),
+        ("open-token rules test sess", {"session.jsonl"}),
     ],
 )
 def test_what_bash_offers(script: str, line: str, offered: set[str], tmp_path: Path) -> None:
     (tmp_path / "script").write_text(script)
-    (tmp_path / "talk.jsonl").write_text("{}")
+    (tmp_path / "session.jsonl").write_text("{}")
     done = subprocess.run(
         ["bash", "-c", BASH, "bash", line], capture_output=True, text=True, check=True, cwd=tmp_path
     )

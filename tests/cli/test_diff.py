@@ -66,10 +66,10 @@ def test_quiet_has_the_sentence_alone(
 
 def test_json(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *pair, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == "open-token/diff/1"
-    assert (told["a"]["name"], told["b"]["name"]) == pair
-    assert told["parting"]["a"]["step"] == told["parting"]["b"]["step"] == 4
+    result = json.loads(capsys.readouterr().out)
+    assert result["schema"] == "open-token/diff/1"
+    assert (result["a"]["name"], result["b"]["name"]) == pair
+    assert result["parting"]["a"]["step"] == result["parting"]["b"]["step"] == 4
 
 
 def test_what_is_ignored_and_the_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +107,7 @@ def test_sessions_of_this_machine(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "result"),
     [
         ([], "diff needs two sources, got 0"),
         (["a.json"], "diff needs two sources, got 1"),
@@ -121,10 +121,10 @@ def test_sessions_of_this_machine(
         (["a", "b", "redact=everything"], "invalid value for redact"),
     ],
 )
-def test_bad_words_are_2(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_words_are_2(words: list[str], result: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *words]) == 2
     out, err = capsys.readouterr()
-    assert told in err
+    assert result in err
     assert "help: " in err
     assert out == ""
 
@@ -156,9 +156,10 @@ def test_a_file_with_several_is_listed_and_one_chosen(
     other = {
         "conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Good day"}]
     }
-    path = tmp_path / "talks.jsonl"
+    path = tmp_path / "sessions.jsonl"
     path.write_text(
-        "\n".join(json.dumps({"id": f"t{n}", **talk}) for n, talk in enumerate((one, other))) + "\n"
+        "\n".join(json.dumps({"id": f"t{n}", **session}) for n, session in enumerate((one, other)))
+        + "\n"
     )
     assert main(["diff", str(path), str(path)]) == 2
     assert "--conversation" in capsys.readouterr().err

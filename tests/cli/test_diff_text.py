@@ -14,7 +14,7 @@ from open_token.cli.shared.console import Console
 FAR = [calls(call("Bash", command=f"step {n}")) for n in range(20)]
 
 
-def told(tmp_path: Path, capsys: Any, one: list[Batch], other: list[Batch], *words: str) -> str:
+def run_diff(tmp_path: Path, capsys: Any, one: list[Batch], other: list[Batch], *words: str) -> str:
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     for shift, (path, batches) in enumerate(zip(paths, (one, other), strict=True)):
         path.write_text(json.dumps(build_document(batches, shift=shift)))
@@ -30,7 +30,7 @@ def changed(*places: int) -> list[Batch]:
 
 
 def test_the_parting_stands_with_what_is_around_it(tmp_path: Path, capsys: Any) -> None:
-    out = told(tmp_path, capsys, FAR, changed(9, 15), "--context", "1").splitlines()
+    out = run_diff(tmp_path, capsys, FAR, changed(9, 15), "--context", "1").splitlines()
     assert out[1:] == [
         "    A     B",
         "        ...    8 more",
@@ -45,14 +45,14 @@ def test_the_parting_stands_with_what_is_around_it(tmp_path: Path, capsys: Any) 
 
 
 def test_all_shows_each(tmp_path: Path, capsys: Any) -> None:
-    out = told(tmp_path, capsys, FAR, changed(9, 15), "--all", "--context", "0")
+    out = run_diff(tmp_path, capsys, FAR, changed(9, 15), "--all", "--context", "0")
     assert out.count("{+other+}") == 2
     assert "folded" not in out
 
 
 def test_calls_in_another_order_are_reported(tmp_path: Path, capsys: Any) -> None:
     x, y = call("Bash", command="x"), call("Read", file_path="y")
-    out = told(tmp_path, capsys, [calls(x, y), FAR[0]], [calls(y, x), FAR[1]], "--all")
+    out = run_diff(tmp_path, capsys, [calls(x, y), FAR[0]], [calls(y, x), FAR[1]], "--all")
     assert "in a different order" in out
 
 
@@ -64,7 +64,7 @@ def test_nothing_reaches_the_terminal_that_it_would_obey(tmp_path: Path, capsys:
         calls(call(f"{evil}2", failed=True, **{evil: "y"})),
         build_message("assistant", evil),
     ]
-    out = told(tmp_path, capsys, one, other, "--all")
+    out = run_diff(tmp_path, capsys, one, other, "--all")
     assert not {char for char in out if ord(char) < 32 and char != "\n"} | (
         {"\u202e", "\x9b"} & {*out}
     )
@@ -76,16 +76,16 @@ def test_a_pipe_is_uncut_and_a_screen_is_cut(
 ) -> None:
     long = "word " * 100
     one, other = [calls(call("Bash", command=long))], [calls(call("Bash", command=f"{long}end"))]
-    assert max(map(len, told(tmp_path, capsys, one, other).splitlines())) > 400
+    assert max(map(len, run_diff(tmp_path, capsys, one, other).splitlines())) > 400
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr(Console, "width", lambda _: 60)
-    lines = told(tmp_path, capsys, one, other).splitlines()[1:]
+    lines = run_diff(tmp_path, capsys, one, other).splitlines()[1:]
     assert max(map(len, (line for line in lines if not line.startswith("total")))) <= 60
 
 
 def test_colours_are_a_second_signal(tmp_path: Path, capsys: Any) -> None:
-    plain = told(tmp_path, capsys, FAR, FAR[:5])
-    painted = told(tmp_path, capsys, FAR, FAR[:5], "--color", "always")
+    plain = run_diff(tmp_path, capsys, FAR, FAR[:5])
+    painted = run_diff(tmp_path, capsys, FAR, FAR[:5], "--color", "always")
     assert "\x1b[31m-\x1b[0m" in painted
     assert painted.replace("\x1b[31m", "").replace("\x1b[0m", "").replace("\x1b[2m", "") == plain
 
@@ -93,6 +93,6 @@ def test_colours_are_a_second_signal(tmp_path: Path, capsys: Any) -> None:
 def test_figures(tmp_path: Path, capsys: Any) -> None:
     one = [calls(call("Edit", failed=True, file_path=f"{n}.py", new_string="x")) for n in range(12)]
     other = [calls(call("Write", file_path=f"{n}.md", content="x")) for n in range(12)]
-    out = told(tmp_path, capsys, one, [*other, build_message("user", "more")])
+    out = run_diff(tmp_path, capsys, one, [*other, build_message("user", "more")])
     assert "total   steps 12 -> 13 (+8 %)   failed 12 -> 0" in out
     assert "files   only B: 0.md, 1.md, 2.md, 3.md, 4.md, 5.md, 6.md, 7.md and 4 more" in out

@@ -19,7 +19,7 @@ from open_token.cli.shared.console import Console
 from open_token.errors import InputError, OpenTokenError
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(list(words))
     out, err = capsys.readouterr()
     return code, out, err
@@ -47,7 +47,7 @@ class TestHelp:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(columns))
-        code, out, err = told(capsys, *filter(None, [verb]), "--help")
+        code, out, err = run_command(capsys, *filter(None, [verb]), "--help")
         assert (code, err) == (0, "")
         lines = out.rstrip("\n").split("\n")
         # A word that cannot be broken, such as a path, may stand out of a narrow terminal.
@@ -59,15 +59,15 @@ class TestHelp:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("COLUMNS", "200")
-        wide = told(capsys, "export", "--help")
+        wide = run_command(capsys, "export", "--help")
         monkeypatch.setenv("COLUMNS", "80")
-        assert wide == told(capsys, "export", "--help")
+        assert wide == run_command(capsys, "export", "--help")
 
     @pytest.mark.parametrize("verb", VERBS)
     def test_help_has_summary_usage_exit_status_and_examples(
         self, verb: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        out = told(capsys, verb, "--help")[1]
+        out = run_command(capsys, verb, "--help")[1]
         lines = out.rstrip("\n").split("\n")
         assert lines[0].endswith(".")
         assert lines[1] == ""
@@ -79,7 +79,7 @@ class TestHelp:
 
     @pytest.mark.parametrize("verb", VERBS)
     def test_help_lists_every_option(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-        out = told(capsys, verb, "--help")[1]
+        out = run_command(capsys, verb, "--help")[1]
         parser = build_parser(verb, load_verb(verb))
         for action in parser._actions:
             if action.option_strings and action.help != argparse.SUPPRESS:
@@ -90,7 +90,7 @@ class TestHelp:
     @pytest.mark.parametrize("verb", VERBS)
     def test_three_ways_to_ask(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
         answers = {
-            told(capsys, *words)
+            run_command(capsys, *words)
             for words in ((verb, "--help"), (verb, "x=y", "-h"), ("help", verb))
         }
         assert len(answers) == 1
@@ -101,17 +101,17 @@ class TestHelp:
 
     @pytest.mark.parametrize("words", [["-h"], ["help"]])
     def test_of_all(self, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert told(capsys, *words) == told(capsys, "--help")
+        assert run_command(capsys, *words) == run_command(capsys, "--help")
 
     def test_nothing_asked_is_a_usage_error_with_the_help(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, out, err = told(capsys)
+        code, out, err = run_command(capsys)
         assert (code, err) == (2, "")
-        assert out == told(capsys, "--help")[1]
+        assert out == run_command(capsys, "--help")[1]
 
     def test_help_lists_exactly_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
-        commands = told(capsys, "--help")[1].partition("\nGlobal options:")[0]
+        commands = run_command(capsys, "--help")[1].partition("\nGlobal options:")[0]
         names = re.findall(r"^  (\w+) ", commands, re.MULTILINE)
         assert sorted(names) == sorted(VERBS)
 
@@ -123,7 +123,11 @@ class TestHelp:
 
     @pytest.mark.parametrize("word", ["--version", "-V"])
     def test_version(self, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert told(capsys, word) == (0, f"open-token {__version__} (Open-Token format 0.1)\n", "")
+        assert run_command(capsys, word) == (
+            0,
+            f"open-token {__version__} (Open-Token format 0.1)\n",
+            "",
+        )
 
 
 class TestTypos:
@@ -145,7 +149,7 @@ class TestTypos:
     def test_a_near_word(
         self, words: list[str], guess: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, out, err = told(capsys, *words)
+        code, out, err = run_command(capsys, *words)
         assert (code, out) == (2, "")
         assert err.startswith("error: ")
         assert f"help: {guess} " in err
@@ -169,7 +173,7 @@ class TestTypos:
         ],
     )
     def test_no_near_word(self, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        code, out, err = told(capsys, *words)
+        code, out, err = run_command(capsys, *words)
         assert (code, out) == (2, "")
         assert err.startswith("error: ")
         assert "help: " in err
@@ -179,20 +183,20 @@ class TestTypos:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        Path("talk").write_text("{}")
-        code, _, err = told(capsys, "talk")
+        Path("session").write_text("{}")
+        code, _, err = run_command(capsys, "session")
         assert code == 3
-        assert "--> talk" in err
-        code, _, err = told(capsys, "help", "talk")
+        assert "--> session" in err
+        code, _, err = run_command(capsys, "help", "session")
         assert code == 2
-        assert "no such command or file: 'talk'" in err
+        assert "no such command or file: 'session'" in err
 
     def test_a_verb_wins_over_a_file(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.chdir(tmp_path)
         Path("formats").write_text("{}")
-        assert told(capsys, "formats")[0] == 0
+        assert run_command(capsys, "formats")[0] == 0
 
 
 class TestErrors:
@@ -202,7 +206,7 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, InputError("no", where="a:1", help="do so"))
-        assert told(capsys, "formats") == (3, "", "error: no\n  --> a:1\nhelp: do so\n")
+        assert run_command(capsys, "formats") == (3, "", "error: no\n  --> a:1\nhelp: do so\n")
 
     def test_hostile_names_are_made_visible(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -211,19 +215,19 @@ class TestErrors:
             monkeypatch,
             InputError("no \x1b[2J", where="a\nhelp: run this\x07", help="\u202edo\udcff"),
         )
-        _, _, err = told(capsys, "formats")
+        _, _, err = run_command(capsys, "formats")
         assert (
             err == "error: no \\x1b[2J\n  --> a\\x0ahelp: run this\\x07\nhelp: \\u202edo\\udcff\n"
         )
 
     def test_an_unknown_verb_is_shown_harmless(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "'\\x1b[31mred'" in told(capsys, "\x1b[31mred")[2]
+        assert "'\\x1b[31mred'" in run_command(capsys, "\x1b[31mred")[2]
 
     def test_as_json(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, InputError("no", where="a\udcff", help="do so", code="input.x"))
-        code, out, err = told(capsys, "formats", "--json")
+        code, out, err = run_command(capsys, "formats", "--json")
         assert (code, err) == (3, "")
         parts = {"code": "input.x", "message": "no", "where": "a\ufffd", "help": "do so"}
         assert json.loads(out) == {"error": parts}
@@ -232,21 +236,21 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, OpenTokenError("no"))
-        assert json.loads(told(capsys, "--json")[1]) == {
+        assert json.loads(run_command(capsys, "--json")[1]) == {
             "error": {"code": "error", "message": "no"}
         }
 
     def test_a_usage_error_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        code, out, err = told(capsys, "formats", "--json", "--zzz")
+        code, out, err = run_command(capsys, "formats", "--json", "--zzz")
         assert (code, err) == (2, "")
         assert json.loads(out)["error"]["code"] == "usage"
 
     @pytest.mark.parametrize("words", [["formats"], ["formats", "--json"]])
-    def test_an_error_of_ours_shows_no_traceback(
+    def test_an_internal_error_shows_no_traceback(
         self, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, KeyError("the secret content"))
-        code, out, err = told(capsys, *words)
+        code, out, err = run_command(capsys, *words)
         assert code == 3
         assert "(KeyError)" in out + err
         assert "OPEN_TOKEN_DEBUG=1" in out + err
@@ -258,7 +262,7 @@ class TestErrors:
     ) -> None:
         monkeypatch.setenv("OPEN_TOKEN_DEBUG", "1")
         raising(monkeypatch, KeyError("secret content"))
-        err = told(capsys, "formats")[2]
+        err = run_command(capsys, "formats")[2]
         assert "Traceback" in err
         assert "dispatch.py" in err
         assert "secret content" not in err
@@ -267,7 +271,7 @@ class TestErrors:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         raising(monkeypatch, KeyboardInterrupt())
-        assert told(capsys, "formats") == (130, "", "\ninterrupted; no file was written\n")
+        assert run_command(capsys, "formats") == (130, "", "\ninterrupted; no file was written\n")
 
     def test_the_word_error_is_red_on_a_screen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NO_COLOR")
@@ -324,11 +328,11 @@ class TestProcess:
 
 
 def test_options_of_every_verb_may_stand_before_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "--json", "formats") == told(capsys, "formats", "--json")
-    assert told(capsys, "--color", "never", "formats") == told(
+    assert run_command(capsys, "--json", "formats") == run_command(capsys, "formats", "--json")
+    assert run_command(capsys, "--color", "never", "formats") == run_command(
         capsys, "formats", "--color", "never"
     )
-    assert told(capsys, "--color=always", "-q", "formats")[0] == 0
-    assert told(capsys, "--quiet", "validate")[0] == 2
-    assert told(capsys, "--quiet")[0] == 2
-    assert told(capsys, "--color")[0] == 2
+    assert run_command(capsys, "--color=always", "-q", "formats")[0] == 0
+    assert run_command(capsys, "--quiet", "validate")[0] == 2
+    assert run_command(capsys, "--quiet")[0] == 2
+    assert run_command(capsys, "--color")[0] == 2

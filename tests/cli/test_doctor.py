@@ -13,7 +13,7 @@ from open_token.cli import main
 from open_token.library import health
 
 DAY = 86_400
-TALK = {
+SESSION = {
     "type": "user",
     "uuid": "u1",
     "parentUuid": None,
@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def run_doctor(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = main(["doctor"])
     return code, capsys.readouterr().out
 
@@ -55,14 +55,14 @@ def reported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def write_session(home: Path, name: str, days: float, project: str = "-work") -> Path:
     path = home / ".claude/projects" / project / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(TALK) + "\n")
+    path.write_text(json.dumps(SESSION) + "\n")
     moment = time.time() - days * DAY
     os.utime(path, (moment, moment))
     return path
 
 
 def test_an_empty_machine_has_no_problems(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = told(capsys)
+    code, out = run_doctor(capsys)
     assert code == 0
     assert "No sessions of agents found" in out
     assert "Archive: none" in out
@@ -77,20 +77,20 @@ def test_sessions_are_counted_by_folder(home: Path, capsys: pytest.CaptureFixtur
     (agent,) = reported(capsys)["agents"]
     assert agent["places"] == [{"folder": str(home / ".claude/projects"), "sessions": 2}]
     assert (agent["hooks"], agent["skill"], agent["mcp"]) == ("absent", "absent", "absent")
-    code, out = told(capsys)
+    code, out = run_doctor(capsys)
     assert code == 0
     assert "Claude Code\n  2 sessions in ~/.claude/projects\n" in out
     assert "hooks: not installed, skill: not installed, MCP server: not installed" in out
     assert "deletes sessions after 30 days" in out
 
 
-def test_what_cannot_be_read_is_no_problem_but_is_told(
+def test_an_unreadable_file_is_reported_without_failing(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = home / ".codeium/windsurf/cascade"
     folder.mkdir(parents=True)
     (folder / "one.pb").write_bytes(b"\x01")
-    code, out = told(capsys)
+    code, out = run_doctor(capsys)
     assert code == 0
     assert "1 file with sessions of Windsurf in ~/.codeium/windsurf/cascade cannot be read" in out
 
@@ -125,7 +125,7 @@ def test_an_archived_session_may_be_deleted(home: Path, capsys: pytest.CaptureFi
     report = reported(capsys)
     assert report["problems"] == []
     assert report["archive"]["sessions"] == 1
-    assert "Archive: 1 session in" in told(capsys)[1]
+    assert "Archive: 1 session in" in run_doctor(capsys)[1]
     # What was said since then is not in the archive.
     later = time.time() - 28 * DAY
     os.utime(path, (later, later))
@@ -163,7 +163,7 @@ def test_hooks_whose_program_is_gone(home: Path, capsys: pytest.CaptureFixture[s
     assert main(["hook", "install", "--for", "codex"]) == 0
     (home.parent / "bin/open-token").unlink()
     capsys.readouterr()
-    code, out = told(capsys)
+    code, out = run_doctor(capsys)
     assert code == 1
     assert "problem: the hooks of Codex" in out
     assert "fix: run `open-token hook install --for codex`" in out
@@ -195,7 +195,7 @@ def test_missing_packages_say_what_is_missing(
 ) -> None:
     monkeypatch.setattr(health, "find_spec", lambda name: None)
     monkeypatch.setattr(health, "load_zstd", lambda: None)
-    code, out = told(capsys)
+    code, out = run_doctor(capsys)
     assert code == 0
     assert out.count("missing: ") == 5
     assert "install the package genai-prices" in out

@@ -67,7 +67,9 @@ class Shell:
         (self.folder / name).write_bytes(data)
         return name
 
-    def talk(self, *says: str, name: str = "talk.jsonl", tail: bytes = b"", **facts: Any) -> str:
+    def write_session(
+        self, *says: str, name: str = "session.jsonl", tail: bytes = b"", **facts: Any
+    ) -> str:
         path = fake_format.write_fake_session(self.folder / name, says=says or (MARKER,), **facts)
         path.write_bytes(path.read_bytes() + tail)
         return name
@@ -124,35 +126,35 @@ class TestWritten:
     """stdout carries the payload alone, a file appears whole, stderr tells."""
 
     def test_to_stdout(self, shell: Shell) -> None:
-        assert shell.run(shell.talk("hello")) == 0
+        assert shell.run(shell.write_session("hello")) == 0
         assert shell.document["events"][0]["content"]["text"] == "hello"
         assert shell.out.endswith(b"}\n")
-        assert shell.err.splitlines()[0] == "read    fake_talk  talk.jsonl  1 event, 0 calls"
+        assert shell.err.splitlines()[0] == "read    fake_session  session.jsonl  1 event, 0 calls"
         assert "hash    sha256:" + shell.document["integrity"]["events_hash"][:16] in shell.err
 
     @pytest.mark.parametrize("flag", ["-o", "--output"])
     def test_to_a_file(self, shell: Shell, flag: str) -> None:
-        assert shell.run(shell.talk("hello"), flag, "my talk.json") == 0
+        assert shell.run(shell.write_session("hello"), flag, "my session.json") == 0
         assert shell.out == b""
-        written = (shell.folder / "my talk.json").read_bytes()
-        assert json.loads(written)["conversation"]["id"] == "talk"
+        written = (shell.folder / "my session.json").read_bytes()
+        assert json.loads(written)["conversation"]["id"] == "session"
         last = shell.err.splitlines()[-2:]
         assert re.fullmatch(
-            rf"wrote   my talk\.json  {len(written) / 1000:.1f} kB  \d+\.\d s", last[0]
+            rf"wrote   my session\.json  {len(written) / 1000:.1f} kB  \d+\.\d s", last[0]
         )
-        assert last[1] == "next    open-token verify 'my talk.json'"
-        assert shell.names() == ["my talk.json", "talk.jsonl"]
+        assert last[1] == "next    open-token verify 'my session.json'"
+        assert shell.names() == ["my session.json", "session.jsonl"]
 
     def test_dash_is_stdout(self, shell: Shell) -> None:
-        assert shell.run(shell.talk("hello"), "-o", "-", "-q") == 0
+        assert shell.run(shell.write_session("hello"), "-o", "-", "-q") == 0
         assert shell.document["events"]
         assert shell.err == ""
-        assert shell.run("talk.jsonl", "-o", "-", "--json") == 2
+        assert shell.run("session.jsonl", "-o", "-", "--json") == 2
 
     def test_an_old_file_is_replaced_and_keeps_its_mode(self, shell: Shell) -> None:
         shell.write("out.json", b"old")
         (shell.folder / "out.json").chmod(0o600)
-        assert shell.run(shell.talk("hello"), "-o", "out.json") == 0
+        assert shell.run(shell.write_session("hello"), "-o", "out.json") == 0
         assert stat.S_IMODE((shell.folder / "out.json").stat().st_mode) == 0o600
         assert json.loads((shell.folder / "out.json").read_bytes())
 
@@ -160,44 +162,53 @@ class TestWritten:
         pipe = shell.folder / "pipe"
         os.mkfifo(pipe)
         with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-            assert shell.run(shell.talk("hello"), "-o", "pipe") == 0
+            assert shell.run(shell.write_session("hello"), "-o", "pipe") == 0
             assert reader.stdout
-            assert json.loads(reader.stdout.read())["conversation"]["id"] == "talk"
+            assert json.loads(reader.stdout.read())["conversation"]["id"] == "session"
         assert stat.S_ISFIFO(pipe.stat().st_mode)
 
     def test_quiet_is_quiet(self, shell: Shell) -> None:
         for flag in ("--quiet", "-q"):
-            assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), flag, "-o", "out.json") == 0
+            assert (
+                shell.run(shell.write_session("hello", tail=b'{"say": "ha'), flag, "-o", "out.json")
+                == 0
+            )
             assert (shell.out, shell.err) == (b"", "")
 
     def test_a_receipt_as_json(self, shell: Shell) -> None:
-        assert shell.run(shell.talk("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json") == 0
-        told = shell.document
-        assert (told["schema"], told["output"], told["reader"]) == (
+        assert (
+            shell.run(shell.write_session("hello", tail=b'{"say": "ha'), "--json", "-o", "out.json")
+            == 0
+        )
+        result = shell.document
+        assert (result["schema"], result["output"], result["reader"]) == (
             "open-token/receipt/1",
             "out.json",
-            "fake_talk",
+            "fake_session",
         )
-        assert told["form"] == "json"
-        assert (told["events"], told["bytes"]) == (1, (shell.folder / "out.json").stat().st_size)
-        assert told["notes"][0]["code"] == "half-line"
+        assert result["form"] == "json"
+        assert (result["events"], result["bytes"]) == (
+            1,
+            (shell.folder / "out.json").stat().st_size,
+        )
+        assert result["notes"][0]["code"] == "half-line"
 
     def test_json_needs_a_file(self, shell: Shell) -> None:
-        assert shell.run(shell.talk("hello"), "--json") == 2
+        assert shell.run(shell.write_session("hello"), "--json") == 2
         assert shell.document["error"]["code"] == "usage"
 
     def test_the_same_input_gives_the_same_bytes(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767268800")
-        shell.run(shell.talk("hello"))
+        shell.run(shell.write_session("hello"))
         first = shell.out
-        shell.run("talk.jsonl")
+        shell.run("session.jsonl")
         assert shell.out == first
         assert shell.document["exported_at"] == "2026-01-01T12:00:00Z"
 
     def test_hostile_names_are_made_visible(self, shell: Shell) -> None:
-        name = shell.talk("hello", name="a\x1b[31m\nb.jsonl")
+        name = shell.write_session("hello", name="a\x1b[31m\nb.jsonl")
         assert shell.run(name, "-o", "out\x07.json") == 0
         assert "\x1b" not in shell.err
         assert "a\\x1b[31m\\x0ab.jsonl" in shell.err
@@ -207,12 +218,14 @@ class TestWritten:
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("open_token.cli.shared.progress._DELAY", 0)
-        shell.talk("x" * 300_000, *["y" * 300_000] * 7)
+        shell.write_session("x" * 300_000, *["y" * 300_000] * 7)
         with Terminal(monkeypatch) as terminal:
-            assert main(["export", "talk.jsonl", "-o", "out.json"]) == 0
+            assert main(["export", "session.jsonl", "-o", "out.json"]) == 0
         assert "reading [" in terminal.seen
-        assert terminal.seen.index("reading [") < terminal.seen.index("\r\x1b[Kread    fake_talk")
-        assert shell.run("talk.jsonl", "-o", "out.json") == 0
+        assert terminal.seen.index("reading [") < terminal.seen.index(
+            "\r\x1b[Kread    fake_session"
+        )
+        assert shell.run("session.jsonl", "-o", "out.json") == 0
         assert "reading" not in shell.err
 
 
@@ -222,16 +235,16 @@ class TestOptions:
     @pytest.mark.parametrize(
         "words",
         [
-            ["talk.jsonl", "mode=ndjson", "redact=none"],
-            ["mode=ndjson", "talk.jsonl", "redact=none"],
-            ["mode=ndjson", "redact=none", "talk.jsonl"],
-            ["--mode", "ndjson", "talk.jsonl", "--redact=none"],
-            ["talk.jsonl", "--redact", "none", "mode=ndjson"],
-            ["talk.jsonl mode=ndjson redact=none"],
-            ["mode=ndjson redact=none", "talk.jsonl"],
-            ["talk.jsonl", "  mode=ndjson   redact=none "],
+            ["session.jsonl", "mode=ndjson", "redact=none"],
+            ["mode=ndjson", "session.jsonl", "redact=none"],
+            ["mode=ndjson", "redact=none", "session.jsonl"],
+            ["--mode", "ndjson", "session.jsonl", "--redact=none"],
+            ["session.jsonl", "--redact", "none", "mode=ndjson"],
+            ["session.jsonl mode=ndjson redact=none"],
+            ["mode=ndjson redact=none", "session.jsonl"],
+            ["session.jsonl", "  mode=ndjson   redact=none "],
             [
-                "talk.jsonl",
+                "session.jsonl",
                 "mode=ndjson",
                 "mode=ndjson",
                 "--redact",
@@ -240,12 +253,12 @@ class TestOptions:
                 "--redact",
                 "none",
             ],
-            ["--quiet", "talk.jsonl", "mode=ndjson", "--from", "fake-talk", "redact=none"],
+            ["--quiet", "session.jsonl", "mode=ndjson", "--from", "fake-session", "redact=none"],
         ],
     )
     def test_every_way_is_the_same(self, shell: Shell, words: list[str]) -> None:
-        shell.talk("hello")
-        assert shell.run("talk.jsonl", "mode=ndjson", "redact=none", "exported_at=omit") == 0
+        shell.write_session("hello")
+        assert shell.run("session.jsonl", "mode=ndjson", "redact=none", "exported_at=omit") == 0
         expected = shell.out
         assert shell.run(*words, "exported_at=omit") == 0
         assert shell.out == expected
@@ -255,7 +268,7 @@ class TestOptions:
         "word", ["max_bytes=9000", "max-bytes=9000", "--max-bytes=9000", "--max_bytes=9_000"]
     )
     def test_underscores_and_dashes(self, shell: Shell, word: str) -> None:
-        assert shell.run(shell.talk("x" * 20_000), word) == 0
+        assert shell.run(shell.write_session("x" * 20_000), word) == 0
         assert len(shell.out) <= 9000
         assert shell.document["events"][0]["content"]["data"] == {
             "truncated": True,
@@ -282,12 +295,12 @@ class TestOptions:
     def test_what_does_not_fit_is_a_usage_error(
         self, shell: Shell, words: list[str], what: str
     ) -> None:
-        shell.talk()
-        assert shell.run("talk.jsonl", *words, "-o", "out.json") == 2
+        shell.write_session()
+        assert shell.run("session.jsonl", *words, "-o", "out.json") == 2
         assert shell.out == b""
         assert f"error: {what}" in shell.err
         assert "\nhelp: " in shell.err
-        assert shell.names() == ["talk.jsonl"]
+        assert shell.names() == ["session.jsonl"]
 
     @pytest.mark.parametrize(
         ("words", "warning"),
@@ -298,15 +311,17 @@ class TestOptions:
         ],
     )
     def test_what_has_no_effect_is_said(self, shell: Shell, words: list[str], warning: str) -> None:
-        assert shell.run(shell.talk(), *words, "--quiet") == 0
+        assert shell.run(shell.write_session(), *words, "--quiet") == 0
         assert shell.err.startswith(f"warning: {warning}")
 
     def test_a_policy_that_forbids_is_said(self, shell: Shell) -> None:
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
         settings.mkdir(parents=True)
         (settings / "config.toml").write_text("[policy]\nforbid_internal_full = true\n")
-        shell.write("talk.jsonl", b'{"fake_talk": "a"}\n{"say": "hi"}\n{"think": "One. Two."}\n')
-        assert shell.run("talk.jsonl", "include=include-internal", "internal=full") == 0
+        shell.write(
+            "session.jsonl", b'{"fake_session": "a"}\n{"say": "hi"}\n{"think": "One. Two."}\n'
+        )
+        assert shell.run("session.jsonl", "include=include-internal", "internal=full") == 0
         assert "warning: the policy forbids internal=full" in shell.err
         assert shell.document["events"][1]["content"]["text"] == "One."
 
@@ -314,25 +329,25 @@ class TestOptions:
         settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
         settings.mkdir(parents=True)
         (settings / "config.toml").write_text('[policy]\nmin_redact = "pii"\n')
-        assert shell.run(shell.talk("ada@example.org"), "redact=none") == 0
+        assert shell.run(shell.write_session("ada@example.org"), "redact=none") == 0
         assert "warning: the policy requires at least redact=pii" in shell.err
         assert shell.document["conversation"]["redaction"]["mode"] == "pii"
         assert b"ada@" not in shell.out
-        assert shell.run("talk.jsonl", "redact=strict") == 0
+        assert shell.run("session.jsonl", "redact=strict") == 0
         assert "warning" not in shell.err
 
-    def test_settings_are_heard_and_flags_win(self, shell: Shell) -> None:
-        shell.talk()
+    def test_settings_apply_and_flags_override_them(self, shell: Shell) -> None:
+        shell.write_session()
         shell.write(".open-token.toml", b'[defaults]\nmode = "ndjson"\n')
-        assert shell.run("talk.jsonl") == 0
+        assert shell.run("session.jsonl") == 0
         assert shell.out.startswith(b'{"type":"header"')
-        assert shell.run("talk.jsonl", "mode=json") == 0
+        assert shell.run("session.jsonl", "mode=json") == 0
         assert shell.document["events"]
 
     def test_wrong_settings_name_the_file(self, shell: Shell) -> None:
-        shell.talk()
+        shell.write_session()
         shell.write(".open-token.toml", b'[defaults]\nredact = "all"\n')
-        assert shell.run("talk.jsonl") == 2
+        assert shell.run("session.jsonl") == 2
         assert "--> " + str(shell.folder / ".open-token.toml") in shell.err
 
 
@@ -343,35 +358,39 @@ def cut(data: bytes, share: float) -> bytes:
     return data[: int(len(data) * share)]
 
 
-HEAD = b'{"fake_talk": "a"}\n'
+HEAD = b'{"fake_session": "a"}\n'
 STREAM_HEADER = b'{"type":"header","open_token_version":"0.1"}\n'
 BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
     "no line is JSON": (
-        lambda s: [s.write("talk.jsonl", f'{{"say": {MARKER}}}\n{{"say": {MARKER}}}\n'.encode())],
+        lambda s: [
+            s.write("session.jsonl", f'{{"say": {MARKER}}}\n{{"say": {MARKER}}}\n'.encode())
+        ],
         "input.json",
-        ("this line is not JSON", "--> talk.jsonl:1:9", "fix or remove that line"),
+        ("this line is not JSON", "--> session.jsonl:1:9", "fix or remove that line"),
     ),
     "an export with a torn line": (
-        lambda s: [s.write("talk.ndjson", STREAM_HEADER + f'{{"a": {MARKER}}}\n'.encode())],
+        lambda s: [s.write("session.ndjson", STREAM_HEADER + f'{{"a": {MARKER}}}\n'.encode())],
         "input.json",
-        ("this line is not JSON", "--> talk.ndjson:2:7", "fix or remove that line"),
+        ("this line is not JSON", "--> session.ndjson:2:7", "fix or remove that line"),
     ),
     "a broken document": (
         lambda s: [
-            s.write("talk.json", f'{{\n "open_token_version": "0.1",\n "a": {MARKER}\n}}'.encode())
+            s.write(
+                "session.json", f'{{\n "open_token_version": "0.1",\n "a": {MARKER}\n}}'.encode()
+            )
         ],
         "input.json",
-        ("the input is not JSON", "--> talk.json:3:7"),
+        ("the input is not JSON", "--> session.json:3:7"),
     ),
     "a binary file": (
-        lambda s: [s.write("talk.bin", b"\x7fELF\0\1\2" + MARKER.encode())],
+        lambda s: [s.write("session.bin", b"\x7fELF\0\1\2" + MARKER.encode())],
         "input.binary",
-        ("binary data", "--> talk.bin", "open-token formats"),
+        ("binary data", "--> session.bin", "open-token formats"),
     ),
     "an empty file": (
-        lambda s: [s.write("talk.jsonl", b"")],
+        lambda s: [s.write("session.jsonl", b"")],
         "input.empty",
-        ("the input is empty", "--> talk.jsonl"),
+        ("the input is empty", "--> session.jsonl"),
     ),
     "a text": (
         lambda s: [s.write("notes.md", f"# {MARKER}\n".encode())],
@@ -404,58 +423,60 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
         ("no sessions found on this machine",),
     ),
     "invalid UTF-8": (
-        lambda s: [s.write("talk.jsonl", f'{{"fake_talk": "{MARKER} '.encode() + b'\xff"}\n')],
+        lambda s: [
+            s.write("session.jsonl", f'{{"fake_session": "{MARKER} '.encode() + b'\xff"}\n')
+        ],
         "input.utf8",
-        ("not valid UTF-8", "--> talk.jsonl:1:26", "iconv"),
+        ("not valid UTF-8", "--> session.jsonl:1:29", "iconv"),
     ),
     "UTF-16": (
-        lambda s: [s.write("talk.jsonl", f'{{"say": "{MARKER}"}}'.encode("utf-16"))],
+        lambda s: [s.write("session.jsonl", f'{{"say": "{MARKER}"}}'.encode("utf-16"))],
         "input.utf8",
         ("not valid UTF-8", "iconv -c -f utf-16"),
     ),
     "gzip cut off": (
-        lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9000)), 0.7))],
+        lambda s: [s.write("session.gz", cut(gzip.compress(HEAD + lines(9000)), 0.7))],
         "input.compressed",
-        ("gzip data is damaged or cut off", "--> talk.gz", "gzip -dc"),
+        ("gzip data is damaged or cut off", "--> session.gz", "gzip -dc"),
     ),
     "gzip cut off near its start": (
-        lambda s: [s.write("talk.gz", cut(gzip.compress(HEAD + lines(9)), 0.5))],
+        lambda s: [s.write("session.gz", cut(gzip.compress(HEAD + lines(9)), 0.5))],
         "input.compressed",
-        ("gzip data is damaged or cut off", "--> talk.gz"),
+        ("gzip data is damaged or cut off", "--> session.gz"),
     ),
     "deep nesting": (
         lambda s: [
             s.write(
-                "talk.jsonl", HEAD + lines(1) + b'{"say": ' + b"[" * 9999 + b"]" * 9999 + b"}\n"
+                "session.jsonl", HEAD + lines(1) + b'{"say": ' + b"[" * 9999 + b"]" * 9999 + b"}\n"
             )
         ],
         "input.deep",
-        ("nested too deep", "--> talk.jsonl:3"),
+        ("nested too deep", "--> session.jsonl:3"),
     ),
     "a reader forced on foreign content": (
-        lambda s: [s.talk(), "--from", "open-token"],
+        lambda s: [s.write_session(), "--from", "open-token"],
         "input",
-        ("this is not an Open-Token export", "--> talk.jsonl", "leave --from out"),
+        ("this is not an Open-Token export", "--> session.jsonl", "leave --from out"),
     ),
     "another reader forced on an export": (
-        lambda s: [s.write("talk.json", json.dumps(EXPORT).encode()), "--from", "fake_talk"],
+        lambda s: [s.write("session.json", json.dumps(EXPORT).encode()), "--from", "fake_session"],
         "input.no-events",
-        ("no conversation in this input", "--> talk.json", "the right --from?"),
+        ("no conversation in this input", "--> session.json", "the right --from?"),
     ),
     "a conversation in which nothing is said": (
-        lambda s: [s.write("talk.jsonl", HEAD)],
+        lambda s: [s.write("session.jsonl", HEAD)],
         "input.no-events",
         ("no conversation in this input", "0 events were read"),
     ),
     "an export with a broken event": (
         lambda s: [
-            s.write("talk.json", json.dumps(EXPORT | {"events": [{"id": MARKER}]}).encode())
+            s.write("session.json", json.dumps(EXPORT | {"events": [{"id": MARKER}]}).encode())
         ],
         "input.export",
-        ("--> talk.json:events[0]", "open-token validate"),
+        ("--> session.json:events[0]", "open-token validate"),
     ),
     "what cannot be made to fit": (
-        lambda s: [s.talk(), "max_bytes=10"],
+        lambda s: [s.write_session(), "max_bytes=10"],
         "max-bytes",
         ("cannot be made smaller than", "drop=oldest"),
     ),
@@ -464,26 +485,28 @@ BAD: dict[str, tuple[Prepare, str, tuple[str, ...]]] = {
 
 class TestPages:
     def test_page_is_written_whole_and_reported(self, shell: Shell) -> None:
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
-        assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 0
-        page = (shell.folder / "talk.html").read_text()
+        write_session = shell.write("session.json", json.dumps(EXPORT).encode())
+        assert (
+            shell.run(write_session, "--to", "html", "-o", str(shell.folder / "session.html")) == 0
+        )
+        page = (shell.folder / "session.html").read_text()
         assert page.startswith("<!doctype html>")
         assert MARKER in page
         assert "wrote   " in shell.err
-        assert "talk.html in a browser" in shell.err
+        assert "session.html in a browser" in shell.err
         assert "verify" not in shell.err
 
     def test_page_goes_to_stdout_alone(self, shell: Shell) -> None:
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
-        assert shell.run(talk, "--to", "markdown") == 0
+        write_session = shell.write("session.json", json.dumps(EXPORT).encode())
+        assert shell.run(write_session, "--to", "markdown") == 0
         assert shell.out.startswith(b"# ")
 
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
     def test_json_and_ndjson_are_other_words_for_the_mode(self, shell: Shell, mode: str) -> None:
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
-        shell.run(talk, "exported_at=omit", f"mode={mode}")
+        write_session = shell.write("session.json", json.dumps(EXPORT).encode())
+        shell.run(write_session, "exported_at=omit", f"mode={mode}")
         expected = shell.out
-        assert shell.run(talk, "exported_at=omit", "--to", mode) == 0
+        assert shell.run(write_session, "exported_at=omit", "--to", mode) == 0
         assert shell.out == expected
 
     @pytest.mark.parametrize(
@@ -508,14 +531,16 @@ class TestPages:
     def test_what_does_not_go_together_is_refused(
         self, shell: Shell, words: list[str], said: str
     ) -> None:
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
-        assert shell.run(talk, *words) == 2
+        write_session = shell.write("session.json", json.dumps(EXPORT).encode())
+        assert shell.run(write_session, *words) == 2
         assert said in shell.err
 
     def test_input_that_is_no_conversation_leaves_no_page(self, shell: Shell) -> None:
-        talk = shell.write("holiday.csv", b"a,b\n1,2\n")
-        assert shell.run(talk, "--to", "html", "-o", str(shell.folder / "talk.html")) == 3
-        assert not (shell.folder / "talk.html").exists()
+        write_session = shell.write("holiday.csv", b"a,b\n1,2\n")
+        assert (
+            shell.run(write_session, "--to", "html", "-o", str(shell.folder / "session.html")) == 3
+        )
+        assert not (shell.folder / "session.html").exists()
 
 
 class TestAllConversations:
@@ -531,7 +556,7 @@ class TestAllConversations:
             read(source, draft)
 
         monkeypatch.setattr(fake_multi_format, "read", fail)
-        chats = [{"talk": name, "says": [MARKER]} for name in "abc"]
+        chats = [{"session": name, "says": [MARKER]} for name in "abc"]
         path = shell.write("chats.json", json.dumps(chats).encode())
         folder = shell.folder / "out"
         assert shell.run(path, "--conversation", "all", "-o", str(folder), "--json") == 1
@@ -547,8 +572,8 @@ class TestAllConversations:
         ]
 
     def test_jobs_are_for_several_conversations(self, shell: Shell) -> None:
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
-        assert shell.run(talk, "--jobs", "2") == 2
+        session = shell.write("conversation.json", json.dumps(EXPORT).encode())
+        assert shell.run(session, "--jobs", "2") == 2
         assert "--jobs needs --conversation all" in shell.err
 
 
@@ -568,11 +593,11 @@ class TestFormsOfOthers:
             "visibility": "metadata",
         }
         note["content"] = {"mime": "application/json", "data": {"kind": "notice"}}
-        talk = shell.write(
-            "talk.json", json.dumps({**EXPORT, "events": [*EXPORT["events"], note]}).encode()
+        write_session = shell.write(
+            "session.json", json.dumps({**EXPORT, "events": [*EXPORT["events"], note]}).encode()
         )
         target = shell.folder / "made.json"
-        assert shell.run(talk, "--to", to, "-o", str(target), "--json") == 0
+        assert shell.run(write_session, "--to", to, "-o", str(target), "--json") == 0
         assert target.read_bytes().startswith(start)
         assert (
             f"note    annotation: not in {'ATIF' if to == 'atif' else 'OpenTelemetry'}" in shell.err
@@ -587,12 +612,12 @@ class TestFormsOfOthers:
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("open_token.pipeline.MAX_BUFFERED", 200)
-        talk = shell.write("talk.json", json.dumps(EXPORT).encode())
+        write_session = shell.write("session.json", json.dumps(EXPORT).encode())
         before = shell.names()
-        assert shell.run(talk, "--to", "atif", "-o", str(shell.folder / "made.json")) == 3
+        assert shell.run(write_session, "--to", "atif", "-o", str(shell.folder / "made.json")) == 3
         assert "too long to be written as atif" in shell.err
         assert shell.names() == before
-        assert shell.run(talk, "--to", "markdown") == 0
+        assert shell.run(write_session, "--to", "markdown") == 0
 
 
 class TestBadInput:
@@ -657,34 +682,34 @@ class TestBadInput:
             b'[null, 5, "x", [], {}]',
             b"{}\n{}\n",
         ):
-            code = shell.run(shell.write("talk", data), "--from", reader, "-o", "out.json")
+            code = shell.run(shell.write("session", data), "--from", reader, "-o", "out.json")
             # Any text is a history of Aider's, some formats hold several conversations, some
             # hold facts alone.
             assert code in (0, 2, 3), data
             if code:
-                self.check(shell.err, ("talk",))
-            assert shell.names() == (["talk"] if code else ["out.json", "talk"]), data
+                self.check(shell.err, ("session",))
+            assert shell.names() == (["session"] if code else ["out.json", "session"]), data
             Path("out.json").unlink(missing_ok=True)
 
     def test_a_file_that_two_readers_claim(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shell.write("talk.json", b'[{"role": "user", "content": "hello"}]')
+        shell.write("session.json", b'[{"role": "user", "content": "hello"}]')
         fake_format.install_fake_format(monkeypatch, beside=("openai_chat",))
         monkeypatch.setattr(fake_format, "sniff", lambda source: True)
-        assert shell.run("talk.json", "-o", "out.json") == 3
+        assert shell.run("session.json", "-o", "out.json") == 3
         self.check(
             shell.err,
             (
-                "ambiguous format: it could be fake_talk or openai_chat",
-                "--from fake_talk or --from openai_chat",
+                "ambiguous format: it could be fake_session or openai_chat",
+                "--from fake_session or --from openai_chat",
             ),
         )
-        assert shell.names() == ["talk.json"]
-        assert shell.run("talk.json", "-o", "out.json", "--from", "openai_chat") == 0
+        assert shell.names() == ["session.json"]
+        assert shell.run("session.json", "-o", "out.json", "--from", "openai_chat") == 0
 
     def test_a_half_written_last_line_is_left_out(self, shell: Shell) -> None:
-        assert shell.run(shell.talk("hello", tail=f'{{"say": "{MARKER}'.encode())) == 0
+        assert shell.run(shell.write_session("hello", tail=f'{{"say": "{MARKER}'.encode())) == 0
         assert [event["content"]["text"] for event in shell.document["events"]] == ["hello"]
         assert (
             "note    half-line: the last line was not complete and is left out (line 3)"
@@ -693,14 +718,14 @@ class TestBadInput:
         assert MARKER not in shell.err
 
     def test_a_stream_without_footer_is_reported(self, shell: Shell) -> None:
-        shell.run(shell.write("talk.json", json.dumps(EXPORT).encode()), "mode=ndjson")
+        shell.run(shell.write("session.json", json.dumps(EXPORT).encode()), "mode=ndjson")
         assert shell.run(shell.write("cut.ndjson", b"".join(shell.out.splitlines(True)[:-1]))) == 0
         assert "note    incomplete-stream: the stream has no footer" in shell.err
         assert MARKER not in shell.err
 
     def test_a_line_of_many_megabytes_is_exported(self, shell: Shell) -> None:
         long = "word " * 4_000_000
-        assert shell.run(shell.talk(long), "-o", "out.json") == 0
+        assert shell.run(shell.write_session(long), "-o", "out.json") == 0
         assert (
             json.loads((shell.folder / "out.json").read_bytes())["events"][0]["content"]["text"]
             == long
@@ -709,13 +734,13 @@ class TestBadInput:
         assert shell.run("one.json", "-o", "out.json") == 0
 
     def test_standard_input(self, shell: Shell) -> None:
-        shell.talk("hello")
-        assert shell.run("-", stdin=(shell.folder / "talk.jsonl").read_bytes()) == 0
+        shell.write_session("hello")
+        assert shell.run("-", stdin=(shell.folder / "session.jsonl").read_bytes()) == 0
         assert shell.document["events"][0]["content"]["text"] == "hello"
-        assert "read    fake_talk  <stdin>" in shell.err
+        assert "read    fake_session  <stdin>" in shell.err
 
     def test_gzip(self, shell: Shell) -> None:
-        assert shell.run(shell.write("talk.gz", gzip.compress(HEAD + lines(3)))) == 0
+        assert shell.run(shell.write("session.gz", gzip.compress(HEAD + lines(3)))) == 0
         assert len(shell.document["events"]) == 3
 
 
@@ -727,92 +752,93 @@ class TestBadOutput:
         [
             ("nowhere/out.json", "cannot write: No such file or directory"),
             (".", "the output is a folder"),
-            ("talk.jsonl/out.json", "cannot write: Not a directory"),
+            ("session.jsonl/out.json", "cannot write: Not a directory"),
             ("x" * 300, "cannot write: File name too long"),
         ],
     )
     def test_a_target_that_cannot_be(self, shell: Shell, target: str, what: str) -> None:
-        shell.talk()
-        assert shell.run("talk.jsonl", "-o", target) == 3
+        shell.write_session()
+        assert shell.run("session.jsonl", "-o", target) == 3
         assert f"error: {what}" in shell.err
         assert f"--> {target}\nhelp: " in shell.err
-        assert shell.names() == ["talk.jsonl"]
+        assert shell.names() == ["session.jsonl"]
 
     def test_a_folder_that_may_not_be_written(self, shell: Shell, as_anyone: Path) -> None:
         shell.folder = as_anyone
-        shell.talk()
+        shell.write_session()
         as_anyone.chmod(0o555)
         with anyone():
-            assert shell.run("talk.jsonl", "-o", "out.json") == 3
+            assert shell.run("session.jsonl", "-o", "out.json") == 3
         assert "error: cannot write: Permission denied\n  --> out.json\nhelp: " in shell.err
-        assert shell.names() == ["talk.jsonl"]
+        assert shell.names() == ["session.jsonl"]
 
     def test_a_source_that_may_not_be_read(self, shell: Shell, as_anyone: Path) -> None:
         shell.folder = as_anyone
-        shell.talk()
-        (as_anyone / "talk.jsonl").chmod(0)
+        shell.write_session()
+        (as_anyone / "session.jsonl").chmod(0)
         with anyone():
-            assert shell.run("talk.jsonl", "-o", "out.json") == 3
+            assert shell.run("session.jsonl", "-o", "out.json") == 3
         assert (
-            "error: cannot read the input: Permission denied\n  --> talk.jsonl\nhelp: " in shell.err
+            "error: cannot read the input: Permission denied\n  --> session.jsonl\nhelp: "
+            in shell.err
         )
-        assert shell.names() == ["talk.jsonl"]
+        assert shell.names() == ["session.jsonl"]
 
     def test_settings_that_may_not_be_written_are_no_trouble(
         self, shell: Shell, as_anyone: Path
     ) -> None:
         shell.folder = as_anyone
-        shell.talk("hello")
+        shell.write_session("hello")
         as_anyone.chmod(0o555)
         with anyone():
-            assert shell.run("talk.jsonl") == 0
+            assert shell.run("session.jsonl") == 0
         assert shell.document["events"]
-        assert shell.names() == ["talk.jsonl"]
+        assert shell.names() == ["session.jsonl"]
 
     def test_a_folder_of_the_kernel(self, shell: Shell) -> None:
         if not Path("/proc/self").exists():
             pytest.skip("there is no /proc here")
-        shell.talk()
-        assert shell.run("talk.jsonl", "-o", "/proc/out.json") == 3
+        shell.write_session()
+        assert shell.run("session.jsonl", "-o", "/proc/out.json") == 3
         assert "error: cannot write: " in shell.err
         assert "--> /proc/out.json" in shell.err
 
-    @pytest.mark.parametrize("target", ["talk.jsonl", "./talk.jsonl", "link.jsonl"])
+    @pytest.mark.parametrize("target", ["session.jsonl", "./session.jsonl", "link.jsonl"])
     def test_the_source_is_not_replaced(self, shell: Shell, target: str) -> None:
-        shell.talk()
-        (shell.folder / "link.jsonl").symlink_to("talk.jsonl")
-        before = (shell.folder / "talk.jsonl").read_bytes()
-        assert shell.run("talk.jsonl", "-o", target) == 2
+        shell.write_session()
+        (shell.folder / "link.jsonl").symlink_to("session.jsonl")
+        before = (shell.folder / "session.jsonl").read_bytes()
+        assert shell.run("session.jsonl", "-o", target) == 2
         assert "the output would overwrite the source" in shell.err
-        assert (shell.folder / "talk.jsonl").read_bytes() == before
+        assert (shell.folder / "session.jsonl").read_bytes() == before
 
     def test_ctrl_c_leaves_no_file(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         def read(source: Any, draft: Any) -> None:
             draft.add_message("user", MARKER, draft.get_actor("human", "user"))
             raise KeyboardInterrupt
 
-        shell.talk()
+        shell.write_session()
         shell.write("out.json", b"old")
         monkeypatch.setattr(fake_format, "read", read)
-        assert shell.run("talk.jsonl", "-o", "out.json") == 130
-        assert shell.run("talk.jsonl") == 130
+        assert shell.run("session.jsonl", "-o", "out.json") == 130
+        assert shell.run("session.jsonl") == 130
         assert shell.out == b""
         assert shell.err == "\ninterrupted; no file was written\n"
         assert (shell.folder / "out.json").read_bytes() == b"old"
-        assert shell.names() == ["out.json", "talk.jsonl"]
+        assert shell.names() == ["out.json", "session.jsonl"]
 
     def test_an_error_half_way_leaves_no_file(self, shell: Shell) -> None:
         deep = b"[" * 9999 + b"]" * 9999
-        shell.write("talk.jsonl", HEAD + lines(50_000) + b'{"say": ' + deep + b"}\n")
-        assert shell.run("talk.jsonl", "-o", "out.json") == 3
-        assert "--> talk.jsonl:50002" in shell.err
-        assert shell.names() == ["talk.jsonl"]
+        shell.write("session.jsonl", HEAD + lines(50_000) + b'{"say": ' + deep + b"}\n")
+        assert shell.run("session.jsonl", "-o", "out.json") == 3
+        assert "--> session.jsonl:50002" in shell.err
+        assert shell.names() == ["session.jsonl"]
 
     def test_a_closed_pipe_is_no_trouble(self, shell: Shell) -> None:
         shell.write(
-            "talk.json", json.dumps(EXPORT | {"events": _many(EXPORT["events"][0])}).encode()
+            "session.json", json.dumps(EXPORT | {"events": _many(EXPORT["events"][0])}).encode()
         )  # type: ignore[index]
-        command = [sys.executable, "-m", "open_token", "export", "talk.json", "-q"]
+        command = [sys.executable, "-m", "open_token", "export", "session.json", "-q"]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.folder
         ) as started:
@@ -837,18 +863,18 @@ class TestOnATerminal:
     @pytest.mark.parametrize(
         ("words", "name"),
         [
-            ([], "talk.open-token.json"),
-            (["--mode", "ndjson"], "talk.open-token.ndjson"),
-            (["--to", "html"], "talk.html"),
-            (["--to", "markdown"], "talk.md"),
+            ([], "session.open-token.json"),
+            (["--mode", "ndjson"], "session.open-token.ndjson"),
+            (["--to", "html"], "session.html"),
+            (["--to", "markdown"], "session.md"),
         ],
     )
     def test_a_file_is_written_and_named(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
     ) -> None:
-        shell.talk("hello")
+        shell.write_session("hello")
         with Terminal(monkeypatch, stdout=True) as terminal:
-            assert main(["export", "talk.jsonl", *words]) == 0
+            assert main(["export", "session.jsonl", *words]) == 0
         assert f"wrote   {name}" in terminal.seen
         assert Path(name).stat().st_size > 100
         assert "hello" not in terminal.seen
@@ -856,29 +882,29 @@ class TestOnATerminal:
     def test_an_existing_file_is_left_alone(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shell.talk("hello")
-        Path("talk.html").write_text("mine")
+        shell.write_session("hello")
+        Path("session.html").write_text("mine")
         with Terminal(monkeypatch, stdout=True) as terminal:
-            assert main(["export", "talk.jsonl", "--to", "html"]) == 0
-        assert "wrote   talk-2.html" in terminal.seen
-        assert Path("talk.html").read_text() == "mine"
+            assert main(["export", "session.jsonl", "--to", "html"]) == 0
+        assert "wrote   session-2.html" in terminal.seen
+        assert Path("session.html").read_text() == "mine"
 
     @pytest.mark.parametrize("words", [["-o", "-"], ["--to", "brief"]])
     def test_the_screen_is_used_where_it_is_wanted(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch, words: list[str]
     ) -> None:
-        shell.talk("hello")
+        shell.write_session("hello")
         with Terminal(monkeypatch, stdout=True) as terminal:
-            assert main(["export", "talk.jsonl", *words]) == 0
+            assert main(["export", "session.jsonl", *words]) == 0
         assert "hello" in terminal.seen
-        assert sorted(path.name for path in Path().iterdir()) == ["talk.jsonl"]
+        assert sorted(path.name for path in Path().iterdir()) == ["session.jsonl"]
 
     def test_a_page_is_opened_in_a_browser(
         self, shell: Shell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         opened: list[str] = []
         monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
-        shell.talk("hello")
-        assert shell.run("talk.jsonl", "--to", "html", "--open") == 0
-        assert opened == [(Path.cwd() / "talk.html").as_uri()]
-        assert shell.run("talk.jsonl", "--open") == 2
+        shell.write_session("hello")
+        assert shell.run("session.jsonl", "--to", "html", "--open") == 0
+        assert opened == [(Path.cwd() / "session.html").as_uri()]
+        assert shell.run("session.jsonl", "--open") == 2

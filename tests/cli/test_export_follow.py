@@ -54,11 +54,11 @@ def until(is_so: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_events_at_once_and_a_footer_at_the_end(tmp_path: Path, how: signal.Signals) -> None:
-    talk, out = tmp_path / "talk.jsonl", tmp_path / "out.ndjson"
-    talk.write_bytes(record(1))
-    with start(str(talk), "-o", str(out)) as process:
+    session, out = tmp_path / "session.jsonl", tmp_path / "out.ndjson"
+    session.write_bytes(record(1))
+    with start(str(session), "-o", str(out)) as process:
         until(lambda: out.exists() and len(lines(out)) == 2)
-        with talk.open("ab") as stream:
+        with session.open("ab") as stream:
             stream.write(record(2))
         until(lambda: len(lines(out)) == 3)
         process.send_signal(how)
@@ -69,16 +69,16 @@ def test_events_at_once_and_a_footer_at_the_end(tmp_path: Path, how: signal.Sign
 
 
 def test_after_a_kill_the_stream_can_be_read_and_goes_on(tmp_path: Path) -> None:
-    talk, out = tmp_path / "talk.jsonl", tmp_path / "out.ndjson"
-    talk.write_bytes(record(1))
-    with start(str(talk), "-o", str(out)) as process:
+    session, out = tmp_path / "session.jsonl", tmp_path / "out.ndjson"
+    session.write_bytes(record(1))
+    with start(str(session), "-o", str(out)) as process:
         until(lambda: out.exists() and len(lines(out)) == 2)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(SLOWEST)
     assert main(["export", str(out), "--quiet", "-o", str(tmp_path / "read.json")]) == 0
     out.write_bytes(out.read_bytes() + b'{"type":"event","id":"evt_')
-    talk.write_bytes(record(1) + record(2))
-    with start(str(talk), "--append", "-o", str(out)) as process:
+    session.write_bytes(record(1) + record(2))
+    with start(str(session), "--append", "-o", str(out)) as process:
         until(lambda: len(lines(out)) == 3)
         process.terminate()
         assert process.wait(SLOWEST) == 0
@@ -87,9 +87,9 @@ def test_after_a_kill_the_stream_can_be_read_and_goes_on(tmp_path: Path) -> None
 
 
 def test_stdout_carries_the_stream(tmp_path: Path) -> None:
-    talk = tmp_path / "talk.jsonl"
-    talk.write_bytes(record(1) + b'{"type":"hologram","uuid":"u2","sessionId":"s"}\n')
-    with start(str(talk)) as process:
+    session = tmp_path / "session.jsonl"
+    session.write_bytes(record(1) + b'{"type":"hologram","uuid":"u2","sessionId":"s"}\n')
+    with start(str(session)) as process:
         assert process.stdout
         assert process.stderr
         assert json.loads(process.stdout.readline())["type"] == "header"
@@ -98,23 +98,23 @@ def test_stdout_carries_the_stream(tmp_path: Path) -> None:
         process.terminate()
         assert json.loads(process.stdout.readline())["type"] == "footer"
         assert process.wait(SLOWEST) == 0
-        told = process.stderr.read().decode().splitlines()
+        result = process.stderr.read().decode().splitlines()
         assert [
             line
-            for line in told
+            for line in result
             if line.startswith("note ") and "hologram" in line and "line 2" in line
         ]
 
 
 def test_a_pipe_that_nobody_reads_any_more(tmp_path: Path) -> None:
-    talk = tmp_path / "talk.jsonl"
-    talk.write_bytes(record(1))
-    with start(str(talk)) as process:
+    session = tmp_path / "session.jsonl"
+    session.write_bytes(record(1))
+    with start(str(session)) as process:
         assert process.stdout
         assert process.stderr
         process.stdout.readline()
         process.stdout.close()
-        with talk.open("ab") as stream:
+        with session.open("ab") as stream:
             stream.write(record(2))
         assert process.wait(SLOWEST) == 141
         assert b"rror" not in process.stderr.read()
@@ -142,9 +142,9 @@ def test_what_cannot_be_is_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "talk.jsonl").write_bytes(record(1))
+    (tmp_path / "session.jsonl").write_bytes(record(1))
     (tmp_path / "there").write_text("mine\n")
-    assert main(["export", "talk.jsonl", "--follow", *words]) in (2, 3)
+    assert main(["export", "session.jsonl", "--follow", *words]) in (2, 3)
     assert said in capsys.readouterr().err
     assert (tmp_path / "there").read_text() == "mine\n"
 

@@ -40,15 +40,15 @@ def test_an_export_by_an_experimental_reader_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     golden = Path(__file__).resolve().parents[1] / "golden"
-    told = {}
+    result = {}
     for case in ("amp/basic", "codex/basic"):
         source = next((golden / case).glob("input*"))
         reader = case.split("/")[0]
         out = str(tmp_path / f"{reader}.html")
         assert main(["export", str(source), "--from", reader, "--to", "html", "-o", out]) == 0
-        told[reader] = "experimental-reader:" in capsys.readouterr().err
-        assert ("never checked on a real file" in Path(out).read_text()) == told[reader]
-    assert told == {"amp": True, "codex": False}
+        result[reader] = "experimental-reader:" in capsys.readouterr().err
+        assert ("never checked on a real file" in Path(out).read_text()) == result[reader]
+    assert result == {"amp": True, "codex": False}
 
 
 @pytest.mark.parametrize("verb", ["export", "formats"])

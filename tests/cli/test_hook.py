@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], list[str]]:
+def run_hook(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str], list[str]]:
     code = main(["hook", *words])
     out, err = capsys.readouterr()
     return code, out.splitlines(), err.splitlines()
@@ -38,12 +38,12 @@ def test_install_and_uninstall_say_what_they_did(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install = ("install", "--for", "codex")
-    assert told(capsys, *install, "--dry-run") == (0, ["would write  ~/.codex/hooks.json"], [])
-    code, out, err = told(capsys, *install)
+    assert run_hook(capsys, *install, "--dry-run") == (0, ["would write  ~/.codex/hooks.json"], [])
+    code, out, err = run_hook(capsys, *install)
     assert (code, out) == (0, ["wrote        ~/.codex/hooks.json"])
     assert "trust" in err[0]
-    assert told(capsys, *install)[1] == ["unchanged    ~/.codex/hooks.json"]
-    assert told(capsys, *install, "--to", "talks", "--quiet") == (
+    assert run_hook(capsys, *install)[1] == ["unchanged    ~/.codex/hooks.json"]
+    assert run_hook(capsys, *install, "--to", "sessions", "--quiet") == (
         0,
         ["updated      ~/.codex/hooks.json"],
         [],
@@ -55,17 +55,17 @@ def test_install_and_uninstall_say_what_they_did(
     assert words[:7] == [
         f"{home.parent}/bin/open-token",
         *("hook", "run", "--for", "codex", "--to"),
-        f"{home.parent}/here/talks",
+        f"{home.parent}/here/sessions",
     ]
     # Where the settings of the user are is said here, and not by the environment of the agent.
     assert words[7:] == [*list_folder_options(os.environ)]
     assert "--open-token-home" in words
-    assert told(capsys, "uninstall", "--for", "codex") == (
+    assert run_hook(capsys, "uninstall", "--for", "codex") == (
         0,
         ["removed      ~/.codex/hooks.json"],
         [],
     )
-    assert told(capsys, "uninstall", "--for", "codex") == (
+    assert run_hook(capsys, "uninstall", "--for", "codex") == (
         0,
         [],
         ["no hooks of open-token are installed there"],
@@ -74,9 +74,9 @@ def test_install_and_uninstall_say_what_they_did(
 
 
 def test_project_scope(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, "install", "--for", "claude-code", "--scope", "project")
+    code, out, _ = run_hook(capsys, "install", "--for", "claude-code", "--scope", "project")
     assert (code, out) == (0, ["wrote        .claude/settings.local.json"])
-    assert told(capsys, "status")[1] == [
+    assert run_hook(capsys, "status")[1] == [
         "installed\tclaude-code\tproject\tnever\t.claude/settings.local.json"
     ]
 
@@ -85,7 +85,7 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
     path = home / ".gemini/settings.json"
     path.parent.mkdir()
     path.write_text("{} // mine")
-    code, out, err = told(capsys, "install", "--for", "gemini-cli")
+    code, out, err = run_hook(capsys, "install", "--for", "gemini-cli")
     assert code == 1
     assert list(json.loads("".join(out))["hooks"]) == list(get_hooks("gemini-cli").events)
     assert err == [
@@ -94,36 +94,36 @@ def test_what_to_paste_is_printed(home: Path, capsys: pytest.CaptureFixture[str]
         "help: add the text printed below to it yourself",
     ]
     assert path.read_text() == "{} // mine"
-    assert told(capsys, "uninstall", "--for", "gemini-cli")[0] == 1
+    assert run_hook(capsys, "uninstall", "--for", "gemini-cli")[0] == 1
 
 
 def test_auto(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = told(capsys, "install", "--for", "auto")
+    code, _, err = run_hook(capsys, "install", "--for", "auto")
     assert (code, err[0]) == (1, "error: no agent that supports hooks was found")
     for name in (".claude", ".cursor"):
         (home / name).mkdir()
-    code, out, err = told(capsys, "install", "--for", "auto")
+    code, out, err = run_hook(capsys, "install", "--for", "auto")
     assert (code, len(out), len(err)) == (0, 2, 2)
-    assert told(capsys, "uninstall", "--for", "auto")[1] == [
+    assert run_hook(capsys, "uninstall", "--for", "auto")[1] == [
         "removed      ~/.claude/settings.json",
         "removed      ~/.cursor/hooks.json",
     ]
 
 
-def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "status") == (0, [], ["no agent that supports hooks was found"])
+def test_status_shows_the_last_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_hook(capsys, "status") == (0, [], ["no agent that supports hooks was found"])
     (home / ".qwen").mkdir()
-    told(capsys, "install", "--for", "cursor")
+    run_hook(capsys, "install", "--for", "cursor")
     folder = home.parent / "ot/data/hooks"
     folder.mkdir(parents=True)
     append_log(
         folder, LogLine(at="2026-01-02T03:04:05Z", runtime="cursor", event="stop", result="new")
     )
-    assert told(capsys, "status")[1] == [
+    assert run_hook(capsys, "status")[1] == [
         "installed\tcursor\tuser\t2026-01-02T03:04:05Z new\t~/.cursor/hooks.json",
         "absent\tqwen-code\tuser\tnever\t~/.qwen/settings.json",
     ]
-    facts = json.loads("".join(told(capsys, "status", "--json")[1]))
+    facts = json.loads("".join(run_hook(capsys, "status", "--json")[1]))
     assert facts["schema"] == "open-token/hook-status/1"
     assert facts["files"][0]["last"] == {
         "at": "2026-01-02T03:04:05Z", "event": "stop", "id": "", "result": "new", "code": None,
@@ -131,7 +131,7 @@ def test_status_tells_the_last_call(home: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = json.loads("".join(told(capsys, "install", "--for", "cursor", "--json")[1]))
+    facts = json.loads("".join(run_hook(capsys, "install", "--for", "cursor", "--json")[1]))
     assert facts == {
         "schema": "open-token/hook-install/1",
         "scope": "user",
@@ -164,7 +164,7 @@ def test_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_usage(
     home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], what: str
 ) -> None:
-    code, out, err = told(capsys, *words)
+    code, out, err = run_hook(capsys, *words)
     assert (code, out) == (2, [])
     assert what in "\n".join(err)
     assert list(home.iterdir()) == []
@@ -186,7 +186,7 @@ def test_a_command_in_a_cache_is_warned_of(
     path.parent.mkdir(parents=True)
     path.touch(mode=0o755)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    assert told(capsys, "install", "--for", "codex")[2][0].startswith(
+    assert run_hook(capsys, "install", "--for", "codex")[2][0].startswith(
         "warning: this open-token is installed in a cache"
     )
 

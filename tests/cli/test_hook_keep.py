@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.hook_calls import TALKS, write_sessions
+from helpers.hook_calls import SESSIONS, write_sessions
 from open_token.cli import main
 from open_token.cli.hook_keep import drop_option_variables
 from open_token.library.hooks.payload import HookCall
@@ -30,15 +30,15 @@ def kept(home: Path, folder: Path) -> str:
     path = next((home / ".codex").rglob("*.jsonl"))
     path.write_text(path.read_text().replace('"text":"', f'"text":"{SECRET} ', 1))
     CallQueue(home / "ot/data/hooks").add(
-        HookCall(runtime="codex", id=TALKS["codex"].id, folder=str(folder), event="SessionEnd")
+        HookCall(runtime="codex", id=SESSIONS["codex"].id, folder=str(folder), event="SessionEnd")
     )
     assert main(["hook", "keep"]) == 0
     (file,) = folder.glob("codex/*")
     return file.read_text()
 
 
-def test_secrets_are_masked_whatever_the_environment_says(home: Path) -> None:
-    text = kept(home, home / "talks")
+def test_secrets_are_masked_with_any_environment(home: Path) -> None:
+    text = kept(home, home / "sessions")
     assert json.loads(text)["events"]
     assert SECRET not in text
     assert "[REDACTED:" in text
@@ -47,14 +47,14 @@ def test_secrets_are_masked_whatever_the_environment_says(home: Path) -> None:
 def test_the_settings_of_the_user_count(home: Path) -> None:
     (home / "ot/settings").mkdir(parents=True)
     (home / "ot/settings/config.toml").write_text('[defaults]\nmode = "ndjson"\n')
-    assert len(kept(home, home / "talks").splitlines()) > 2
+    assert len(kept(home, home / "sessions").splitlines()) > 2
 
 
 def test_settings_that_cannot_be_read_are_in_the_log(home: Path) -> None:
     (home / "ot/settings").mkdir(parents=True)
     (home / "ot/settings/config.toml").write_text("[")
     CallQueue(home / "ot/data/hooks").add(
-        HookCall(runtime="codex", id=TALKS["codex"].id, event="SessionEnd")
+        HookCall(runtime="codex", id=SESSIONS["codex"].id, event="SessionEnd")
     )
     assert main(["hook", "keep"]) == 0
     assert '"result":"failed"' in (home / "ot/data/hooks/log.ndjson").read_text()

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.hook_calls import TALKS, build_hook_calls, write_sessions
+from helpers.hook_calls import SESSIONS, build_hook_calls, write_sessions
 from open_token.cli import hook_run, main
 from open_token.cli.hook_run import build_environment, list_folder_options
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.library.hooks.queue import CallQueue
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def test_a_call_is_handed_on(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path))
-    said = json.dumps({"sessionId": TALKS["codex"].id}).encode()
-    assert say(said, tmp_path, monkeypatch, "--for", "codex", "--to", "/talks") == 0
+    said = json.dumps({"sessionId": SESSIONS["codex"].id}).encode()
+    assert say(said, tmp_path, monkeypatch, "--for", "codex", "--to", "/sessions") == 0
     (call,) = (tmp_path / "data/hooks").glob("*.call")
     assert json.loads(call.read_bytes()) == {
-        "runtime": "codex", "event": "", "path": "", "id": TALKS["codex"].id, "folder": "/talks",
+        "runtime": "codex", "event": "", "path": "", "id": SESSIONS["codex"].id, "folder": "/sessions",
     }  # fmt: skip
     assert [command[-2:] for command in started] == [["hook", "keep"]]
     assert capfd.readouterr() == ("", "")
@@ -78,7 +78,9 @@ def test_a_machine_on_which_nothing_can_be_written_hears_nothing(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path / "file"))
-    assert say(json.dumps({"session_id": TALKS["codex"].id}).encode(), tmp_path, monkeypatch) == 0
+    assert (
+        say(json.dumps({"session_id": SESSIONS["codex"].id}).encode(), tmp_path, monkeypatch) == 0
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -106,15 +108,15 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 def test_hook_does_not_wait_for_its_input(env: dict[str, str]) -> None:
     with hook(env) as process:  # the pipe stays open
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
         assert spoken(process) == b""
     with hook(env, stdin=subprocess.DEVNULL) as process:
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
 
 
 def test_endless_words_are_not_listened_to(env: dict[str, str]) -> None:
     with open("/dev/zero", "rb") as zeros, hook(env, stdin=zeros.fileno()) as process:
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
 
 
 def test_a_project_does_not_choose_the_settings(
@@ -127,7 +129,7 @@ def test_a_project_does_not_choose_the_settings(
         monkeypatch.setenv(name, str(tmp_path / "project"))
     monkeypatch.setenv("OPEN_TOKEN_REDACT", "none")
     path = tmp_path / "said"
-    path.write_bytes(json.dumps({"sessionId": TALKS["codex"].id}).encode())
+    path.write_bytes(json.dumps({"sessionId": SESSIONS["codex"].id}).encode())
     with path.open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
         assert main(["hook", "run", "--for", "codex", *own]) == 0
@@ -162,7 +164,7 @@ def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
     or left."""
     paths = write_sessions(tmp_path / "home")
     processes = []
-    for name in TALKS:
+    for name in SESSIONS:
         for said in build_hook_calls(name, paths[name])[:1] * 2:
             process = hook(env, "--for", name)
             assert process.stdin
@@ -170,15 +172,15 @@ def test_all_runtimes_at_once(tmp_path: Path, env: dict[str, str]) -> None:
             process.stdin.close()
             processes.append(process)
     for process in processes:
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(TIMEOUT) == 0
         assert spoken(process) == b""
     waiting, archive = tmp_path / "ot/data/hooks", tmp_path / "ot/data/archive"
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end and not is_done(waiting):
         time.sleep(0.1)
     assert is_done(waiting)
     files = list(archive.glob("*/*.json"))
-    assert {path.parent.name.replace("_", "-") for path in files} == set(TALKS)
+    assert {path.parent.name.replace("_", "-") for path in files} == set(SESSIONS)
     assert all(verify_bytes(path.read_bytes()).status == VERIFIED for path in files)
 
 

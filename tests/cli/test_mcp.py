@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helpers.hook_calls import TALKS, write_sessions
+from helpers.hook_calls import SESSIONS, write_sessions
 from open_token.cli import main
 
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def talk(
+def send_requests(
     monkeypatch: pytest.MonkeyPatch,
     capsysbinary: pytest.CaptureFixture[bytes],
     *asked: dict[str, Any],
@@ -49,22 +49,26 @@ def call(name: str, **given: Any) -> dict[str, Any]:
 def test_exports_go_into_the_data_folder_or_the_one_that_is_named(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    asked = call("export_conversation", session=TALKS["codex"].id)
-    (found,) = talk(monkeypatch, capsysbinary, asked)
+    asked = call("export_conversation", session=SESSIONS["codex"].id)
+    (found,) = send_requests(monkeypatch, capsysbinary, asked)
     assert (
         found["structuredContent"]["file"]
-        == f"{home}/ot/data/exports/codex/{TALKS['codex'].id}.json"
+        == f"{home}/ot/data/exports/codex/{SESSIONS['codex'].id}.json"
     )
-    (found,) = talk(monkeypatch, capsysbinary, asked, words=("--folder", "talks"))
-    assert found["structuredContent"]["file"] == f"{home}/talks/codex/{TALKS['codex'].id}.json"
+    (found,) = send_requests(monkeypatch, capsysbinary, asked, words=("--folder", "sessions"))
+    assert (
+        found["structuredContent"]["file"] == f"{home}/sessions/codex/{SESSIONS['codex'].id}.json"
+    )
 
 
 def test_nothing_unmasked_without_leave(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    asked = call("export_conversation", session=TALKS["codex"].id, redact="none")
-    assert talk(monkeypatch, capsysbinary, asked)[0]["isError"]
-    assert not talk(monkeypatch, capsysbinary, asked, words=("--allow-unmasked",))[0]["isError"]
+    asked = call("export_conversation", session=SESSIONS["codex"].id, redact="none")
+    assert send_requests(monkeypatch, capsysbinary, asked)[0]["isError"]
+    assert not send_requests(monkeypatch, capsysbinary, asked, words=("--allow-unmasked",))[0][
+        "isError"
+    ]
 
 
 def test_a_folder_that_cannot_be(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,8 +99,8 @@ def test_the_client_of_the_sdk(home: Path, mode: Any) -> None:
             assert client.session.protocol_version == expected
             listed = await client.call_tool("list_sessions", {"limit": 3})
             known = listed.structured_content["sessions"][0]["id"]
-            told = await client.call_tool("brief", {"session": known})
-            assert told.structured_content["brief"].startswith("# ")
+            result = await client.call_tool("brief", {"session": known})
+            assert result.structured_content["brief"].startswith("# ")
             made = await client.call_tool("export_conversation", {"session": known})
             assert not made.is_error
             file = made.structured_content["file"]

@@ -39,7 +39,7 @@ VALUES = sorted(
     {value for _, values in PLANTED for value in values if len(value) >= 8} | {PLANTED[10][0][5:]}
 )
 LINES = [text for text, _ in PLANTED]
-TALK = {
+SESSION = {
     "messages": [
         {"role": "system", "content": LINES[0]},
         {"role": "user", "content": "\n".join(LINES)},
@@ -60,7 +60,7 @@ TALK = {
         {"role": "tool", "tool_call_id": "call_1", "content": json.dumps({"out": LINES})},
     ]
 }
-WORDS = ("talk.json", "--level", "pii")
+WORDS = ("session.json", "--level", "pii")
 COMMANDS = (
     ["redact", *WORDS],
     ["redact", *WORDS, "-o", "out.json"],
@@ -72,8 +72,8 @@ COMMANDS = (
     ["redact", *WORDS, "--report", "report.json", "-o", "out.json"],
     ["redact", *WORDS, "--text"],
     ["redact", *WORDS, "strategy=drop", "mode=ndjson"],
-    ["redact", "talk.json", "--level", "strict"],
-    ["redact", "talk.json", "--level", "strict", "--check"],
+    ["redact", "session.json", "--level", "strict"],
+    ["redact", "session.json", "--level", "strict", "--check"],
     ["redact", "log.txt", "--level", "pii"],
     ["redact", "log.txt", "--level", "pii", "-o", "out.txt", "--report", "report.json"],
     ["redact", "log.txt", "--level", "pii", "--check"],
@@ -109,8 +109,8 @@ def leaked(text: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_key: bytes) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("talk.json").write_text(json.dumps(TALK))
-    Path("cut.json").write_text(json.dumps(TALK)[:-40])
+    Path("session.json").write_text(json.dumps(SESSION))
+    Path("cut.json").write_text(json.dumps(SESSION)[:-40])
     Path("log.txt").write_text("\n".join(LINES))
     Path("odd.txt").write_bytes(b"\0" + "\n".join(LINES).encode())
     Path("bad.toml").write_text(
@@ -136,7 +136,7 @@ def everything(capsys: pytest.CaptureFixture[str], *made: str) -> str:
 
 def test_the_secrets_are_planted() -> None:
     assert leaked(Path("log.txt").read_text()) == VALUES
-    assert leaked(Path("talk.json").read_text())
+    assert leaked(Path("session.json").read_text())
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -184,7 +184,7 @@ def refusing(*_: object, **__: object) -> object:
         (rules_module, "explain", ["rules", "explain", "log.txt"]),
     ],
 )
-def test_no_crash_tells_a_value(
+def test_a_crash_report_shows_no_value(
     module: object,
     name: str,
     words: list[str],
@@ -201,7 +201,7 @@ def test_no_crash_tells_a_value(
     assert leaked(said) == []
 
 
-def test_no_reader_error_tells_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_a_reader_shows_no_value(capsys: pytest.CaptureFixture[str]) -> None:
     """What a reader says of broken input is a word of ours and a place."""
     Path("lines.jsonl").write_text("\n".join(json.dumps({"x": line})[:-1] for line in LINES))
     for words in (
@@ -263,7 +263,9 @@ def test_what_is_remembered_holds_no_value(
 HIDDEN = ("plain", "JSON once")
 
 
-def told_by(words: list[str], capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> str:
+def printed_by(
+    words: list[str], capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+) -> str:
     """All that one command says on a terminal, with its progress, and writes into files."""
     for name in ("out.json", "out.txt", "report.json"):
         Path(name).unlink(missing_ok=True)
@@ -295,9 +297,9 @@ def test_every_kind_in_every_output(
         {"role": "tool", "tool_call_id": call["id"], "content": text}
         for call, text in zip(calls, said, strict=True)
     ]
-    talk = [{"role": "user", "content": text} for text in said]
+    session = [{"role": "user", "content": text} for text in said]
     Path("kinds.json").write_text(
-        json.dumps({"messages": [*talk, {"role": "assistant", "tool_calls": calls}, *results]})
+        json.dumps({"messages": [*session, {"role": "assistant", "tool_calls": calls}, *results]})
     )
     Path("kinds.txt").write_text("\n\n".join(said))
     assert sum(is_left(plant, form, Path("kinds.txt").read_text()) for plant in made) > 300 // share
@@ -312,5 +314,5 @@ def test_every_kind_in_every_output(
         ["export", "kinds.json", "redact=pii", "--to", "markdown", "-o", "out.txt"],
         ["redact", "cut.jsonl", "--from", "claude_code", "--level", "pii"],
     ):
-        written = told_by(words, capsys, monkeypatch)
+        written = printed_by(words, capsys, monkeypatch)
         assert [plant.rule for plant in made if is_left(plant, form, written)] == []

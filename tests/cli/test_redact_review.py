@@ -184,7 +184,7 @@ def test_every_key_is_reported_on_a_narrow_screen(
     page = terminal.seen.split("\x1b[J")[1].split("\x1b[?")[0].split("\r\n")
     assert len(page) <= lines
     assert page[0].startswith("review  1 of 1")
-    told = "   ".join(page)
+    result = "   ".join(page)
     keys = (
         "m mask",
         "k keep",
@@ -195,7 +195,7 @@ def test_every_key_is_reported_on_a_narrow_screen(
         "w write",
         "q quit ",
     )
-    assert [key for key in keys if key not in told] == []
+    assert [key for key in keys if key not in result] == []
 
 
 def test_the_page_is_drawn_anew_when_the_terminal_has_another_size(
@@ -216,18 +216,18 @@ def test_what_one_side_of_a_value_leaves_the_other_has(monkeypatch: pytest.Monke
 
 
 def test_thousands_of_decisions_take_little_memory() -> None:
-    talk = _Review(
+    session = _Review(
         [finding(number) for number in range(3000)], Console(env={}), lambda item: "", ()
     )
     tracemalloc.start()
     for _ in range(3000):
-        talk.handle_key("k")
+        session.handle_key("k")
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert taken < 4_000_000
     for _ in range(3000):
-        talk.handle_key("u")
-    assert talk.decisions == [MASK] * 3000
+        session.handle_key("u")
+    assert session.decisions == [MASK] * 3000
 
 
 def test_without_a_file_it_says_that_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

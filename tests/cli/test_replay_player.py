@@ -10,21 +10,21 @@ from helpers.terminal import Terminal
 from open_token.cli import main
 from open_token.cli.replay import player as replay_player
 
-TALK = str(ROOT / "examples" / "claude_code.jsonl")
+SESSION = str(ROOT / "examples" / "claude_code.jsonl")
 
 
 def test_in_a_pipe_all_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "view", TALK]) == 0
+    assert main(["replay", "view", SESSION]) == 0
     out, _ = capsys.readouterr()
     assert out.startswith("you test_dst in tests/test_tides.py")
     assert "[REDACTED:password:" in out
     assert "4-herons" not in out
-    assert main(["replay", "view", TALK, "redact=none"]) == 0
+    assert main(["replay", "view", SESSION, "redact=none"]) == 0
     assert "4-herons" in capsys.readouterr().out
 
 
 def test_a_part_and_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "view", TALK, "--start", "2", "--end", "4", "--json"]) == 0
+    assert main(["replay", "view", SESSION, "--start", "2", "--end", "4", "--json"]) == 0
     assert [frame["seq"] for frame in json.loads(capsys.readouterr().out)["frames"]] == [2, 3, 4]
 
 
@@ -32,9 +32,11 @@ def test_nothing_that_a_terminal_would_obey(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = "\x1b[31mred\x07 \u202eback\x9b2J\nnext\r"
-    talk = {"messages": [{"role": "user", "content": evil}, {"role": "assistant", "content": evil}]}
-    (tmp_path / "talk.json").write_text(json.dumps(talk))
-    assert main(["replay", "view", str(tmp_path / "talk.json")]) == 0
+    session = {
+        "messages": [{"role": "user", "content": evil}, {"role": "assistant", "content": evil}]
+    }
+    (tmp_path / "session.json").write_text(json.dumps(session))
+    assert main(["replay", "view", str(tmp_path / "session.json")]) == 0
     out, _ = capsys.readouterr()
     assert not {"\x1b", "\x07", "\u202e", "\x9b", "\r"} & set(out)
     assert "\\x1b[31mred" in out
@@ -53,7 +55,7 @@ def test_nothing_that_a_terminal_would_obey(
 def test_errors_say_what_to_do(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["replay", "view", TALK, *words]) == 2
+    assert main(["replay", "view", SESSION, *words]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -63,7 +65,7 @@ def played(
     """View at a terminal: slow enough that only keys lead on."""
     patch.setattr(replay_player, "_MAX_PAUSE", 10_000.0)
     with Terminal(patch, *keys, columns=120, stdout=True) as terminal:
-        code = main(["replay", "view", TALK, "--quiet", "--speed", "0.000001", *words])
+        code = main(["replay", "view", SESSION, "--quiet", "--speed", "0.000001", *words])
     assert code == 0
     assert terminal.missed == []
     assert terminal.restored

@@ -18,36 +18,38 @@ from helpers.replay_clients import over_http, played
 from open_token.api import export
 from open_token.cli import main
 
-TALK = ROOT / "examples" / "codex.jsonl"
+SESSION = ROOT / "examples" / "codex.jsonl"
 SECRET = "low-water-" + "4-herons"
 
 AGENT = """
 import json, os, sys
 sys.path[:0] = [{tests!r}]
 from helpers.replay_clients import over_http, played
-talk = json.loads(open({talk!r}).read())
+session = json.loads(open({session!r}).read())
 url = os.environ["OPEN_TOKEN_REPLAY_URL"]
 assert os.environ["ANTHROPIC_BASE_URL"] == sys.argv[1] == os.environ["OPEN_TOKEN_REPLAY_URL"]
 print("the agent speaks")
-sys.exit(3 if played(over_http(url), talk, {wire!r}, stream=True) else int(sys.argv[2]))
+sys.exit(3 if played(over_http(url), session, {wire!r}, stream=True) else int(sys.argv[2]))
 """
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Any:
-    """A command that plays a talk again, or another one than was recorded."""
+    """A command that plays a session again, or another one than was recorded."""
 
-    def made(talk: Any, wire: str = "anthropic", ends: int = 0) -> list[str]:
-        (tmp_path / "talk.json").write_text(json.dumps(talk))
-        words = AGENT.format(tests=str(ROOT / "tests"), talk=str(tmp_path / "talk.json"), wire=wire)
+    def made(session: Any, wire: str = "anthropic", ends: int = 0) -> list[str]:
+        (tmp_path / "session.json").write_text(json.dumps(session))
+        words = AGENT.format(
+            tests=str(ROOT / "tests"), session=str(tmp_path / "session.json"), wire=wire
+        )
         (tmp_path / "agent.py").write_text(words)
         return ["--", sys.executable, str(tmp_path / "agent.py"), "{url}", str(ends)]
 
     return made
 
 
-def other(talk: Any, old: str, new: str) -> Any:
-    text = json.dumps(talk)
+def other(session: Any, old: str, new: str) -> Any:
+    text = json.dumps(session)
     assert old in text
     return json.loads(text.replace(old, new))
 
@@ -56,26 +58,26 @@ def test_a_run_that_is_the_same(
     agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "out.xml"
-    words = ["replay", "check", str(TALK), "--json", "--junit", str(report)]
-    assert main([*words, *agent(export(TALK, redact="none"))]) == 0
+    words = ["replay", "check", str(SESSION), "--json", "--junit", str(report)]
+    assert main([*words, *agent(export(SESSION, redact="none"))]) == 0
     out, err = capfd.readouterr()
     assert "same    every recorded step was requested" in err
     assert "the agent speaks" in err
     assert "step 1/3     matched  anthropic  calls exec_command" in err
-    told = json.loads(out)
-    assert (told["same"], told["served"], told["steps"], told["command"]) == (True, 3, 3, 0)
+    result = json.loads(out)
+    assert (result["same"], result["served"], result["steps"], result["command"]) == (True, 3, 3, 0)
     assert ElementTree.fromstring(report.read_bytes()).attrib["failures"] == "0"
 
 
 def test_a_run_that_parts(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    talk = other(export(TALK, redact="none"), "left - carried", "left - buried")
+    session = other(export(SESSION, redact="none"), "left - carried", "left - buried")
     report = tmp_path / "out.xml"
-    assert main(["replay", "check", str(TALK), "--junit", str(report), *agent(talk)]) == 1
+    assert main(["replay", "check", str(SESSION), "--junit", str(report), *agent(session)]) == 1
     out, err = capfd.readouterr()
     assert out == "the agent speaks\n"
     assert "diverged at step 2 (event 9): the result of exec_command" in err
     assert "left - buried" in err
-    assert f"next    open-token replay view {TALK} --start 9\n" in err
+    assert f"next    open-token replay view {SESSION} --start 9\n" in err
     assert "--results any" in err
     assert "command exited with 3" in err
     cases = list(ElementTree.fromstring(report.read_bytes()))
@@ -84,8 +86,8 @@ def test_a_run_that_parts(agent: Any, tmp_path: Path, capfd: pytest.CaptureFixtu
 
 def test_the_report_masks_secrets(agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
     path = ROOT / "examples" / "claude_code.jsonl"
-    talk = other(export(path, redact="none"), "DB_USER=tides", "DB_USER=tiles")
-    assert main(["replay", "check", str(path), *agent(talk)]) == 1
+    session = other(export(path, redact="none"), "DB_USER=tides", "DB_USER=tiles")
+    assert main(["replay", "check", str(path), *agent(session)]) == 1
     out, err = capfd.readouterr()
     assert "diverged at step 3" in err
     assert SECRET not in out + err
@@ -95,7 +97,8 @@ def test_a_command_that_fails_though_all_was_asked_for(
     agent: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert (
-        main(["replay", "check", str(TALK), *agent(export(TALK, redact="none"), "gemini", 4)]) == 1
+        main(["replay", "check", str(SESSION), *agent(export(SESSION, redact="none"), "gemini", 4)])
+        == 1
     )
     assert "command exited with 4" in capfd.readouterr().err
 
@@ -115,14 +118,14 @@ def test_a_redacted_export_matches_the_whole_source(
 
 
 def test_a_command_that_cannot_run(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "check", str(TALK), "--", "no-such-program-anywhere"]) == 2
+    assert main(["replay", "check", str(SESSION), "--", "no-such-program-anywhere"]) == 2
     assert "cannot run the command: No such file or directory" in capfd.readouterr().err
 
 
 def test_a_command_that_never_ends(capfd: pytest.CaptureFixture[str]) -> None:
     wait = "import threading; threading.Event().wait()"
     assert (
-        main(["replay", "check", str(TALK), "--within", "0.1", "--", sys.executable, "-c", wait])
+        main(["replay", "check", str(SESSION), "--within", "0.1", "--", sys.executable, "-c", wait])
         == 1
     )
     assert "exceeded its time limit and was terminated" in capfd.readouterr().err
@@ -131,12 +134,14 @@ def test_a_command_that_never_ends(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_command_that_will_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("open_token.cli.replay.server._GRACE_SECONDS", 0.1)
     stubborn = "trap '' TERM; while :; do sleep 1; done"
-    assert main(["replay", "check", str(TALK), "--within", "0.5", "--", "sh", "-c", stubborn]) == 1
+    assert (
+        main(["replay", "check", str(SESSION), "--within", "0.5", "--", "sh", "-c", stubborn]) == 1
+    )
 
 
 def served(*words: str) -> tuple["subprocess.Popen[str]", str]:
     """A server in a process of its own, and its URL."""
-    line = [sys.executable, "-m", "open_token", "replay", "serve", str(TALK), *words]
+    line = [sys.executable, "-m", "open_token", "replay", "serve", str(SESSION), *words]
     env = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
@@ -158,14 +163,14 @@ def ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
     assert process.stdout is not None
     assert process.stderr is not None
     with process.stdout, process.stderr:
-        told = process.stdout.read(), process.stderr.read()
+        result = process.stdout.read(), process.stderr.read()
     process.wait(120)
-    return told
+    return result
 
 
 def test_serve_once_ends_by_itself() -> None:
     process, url = served("--once", "--json")
-    assert played(over_http(url), export(TALK, redact="none"), "responses", stream=True) == 0
+    assert played(over_http(url), export(SESSION, redact="none"), "responses", stream=True) == 0
     out, err = ended(process)
     *lines, last = [json.loads(line) for line in out.splitlines()]
     assert process.returncode == 0
@@ -186,7 +191,7 @@ def test_agent_is_answered_though_nobody_reads_along_any_more() -> None:
     assert process.stderr is not None
     process.stdout.close()
     try:
-        assert played(over_http(url), export(TALK, redact="none"), "responses", stream=True) == 0
+        assert played(over_http(url), export(SESSION, redact="none"), "responses", stream=True) == 0
         assert "served  3 of 3 steps" in process.stderr.read()
     finally:
         process.kill()
@@ -194,10 +199,12 @@ def test_agent_is_answered_though_nobody_reads_along_any_more() -> None:
         process.stderr.close()
 
 
-def test_serve_is_stopped_by_a_signal_and_tells_how_far_it_came() -> None:
+def test_serve_stops_on_a_signal_and_reports_how_far_it_came() -> None:
     process, url = served("--for", "codex")
-    talk = other(export(TALK, redact="none"), "Find out why and fix it", "Find out why and mend it")
-    assert played(over_http(url), talk, "chat", stream=False) == 1
+    session = other(
+        export(SESSION, redact="none"), "Find out why and fix it", "Find out why and mend it"
+    )
+    assert played(over_http(url), session, "chat", stream=False) == 1
     process.send_signal(signal.SIGINT)
     _, err = ended(process)
     assert process.returncode == 1
@@ -217,5 +224,5 @@ def test_who_stops_serving_before_the_end_parted_from_nothing() -> None:
 
 def test_a_taken_port(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert main(["replay", "serve", str(TALK), "--port", str(taken.getsockname()[1])]) == 3
+        assert main(["replay", "serve", str(SESSION), "--port", str(taken.getsockname()[1])]) == 3
     assert "omit --port to use a free port" in capfd.readouterr().err

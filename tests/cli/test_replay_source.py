@@ -8,14 +8,14 @@ from conftest import ROOT
 from open_token.cli import main
 from open_token.cli.replay import source as replay_source
 
-TALK = str(ROOT / "examples" / "claude_code.jsonl")
+SESSION = str(ROOT / "examples" / "claude_code.jsonl")
 
 
 def test_what_cannot_be_held_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_source, "MAX_DOCUMENT_BYTES", 5000)
-    assert main(["replay", "serve", TALK, "--once"]) == 3
+    assert main(["replay", "serve", SESSION, "--once"]) == 3
     assert "too large to replay" in capsys.readouterr().err
 
 
@@ -23,10 +23,10 @@ def test_what_cannot_be_held_is_refused(
     ("words", "code", "said"),
     [
         (["nothing.jsonl"], 3, "No such file"),
-        ([TALK, "more"], 2, "expected one source, got"),
-        ([TALK, "--from", "smoke"], 2, "unknown reader"),
-        ([TALK, "--from", "40"], 2, "unknown reader"),
-        ([TALK, "--from", "claude-cod"], 2, "did you mean claude_code?"),
+        ([SESSION, "more"], 2, "expected one source, got"),
+        ([SESSION, "--from", "smoke"], 2, "unknown reader"),
+        ([SESSION, "--from", "40"], 2, "unknown reader"),
+        ([SESSION, "--from", "claude-cod"], 2, "did you mean claude_code?"),
     ],
 )
 def test_errors_say_what_to_do(
@@ -39,6 +39,8 @@ def test_errors_say_what_to_do(
 def test_a_conversation_in_which_no_model_speaks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "talk.json").write_text('{"messages": [{"role": "user", "content": "Anybody?"}]}')
-    assert main(["replay", "serve", str(tmp_path / "talk.json"), "--from", "openai_chat"]) == 3
+    (tmp_path / "session.json").write_text(
+        '{"messages": [{"role": "user", "content": "Anybody?"}]}'
+    )
+    assert main(["replay", "serve", str(tmp_path / "session.json"), "--from", "openai_chat"]) == 3
     assert "contains no model output" in capsys.readouterr().err

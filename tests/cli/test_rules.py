@@ -30,13 +30,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_rules(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["rules", *words])
     return code, *capsys.readouterr()
 
 
 def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    return json.loads(told(capsys, *words, "--json")[1])
+    return json.loads(run_rules(capsys, *words, "--json")[1])
 
 
 def given(patch: pytest.MonkeyPatch, text: str) -> None:
@@ -45,7 +45,7 @@ def given(patch: pytest.MonkeyPatch, text: str) -> None:
 
 def test_list_has_every_rule(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(".open-token.toml").write_text(RULE)
-    code, out, err = told(capsys, "list")
+    code, out, err = run_rules(capsys, "list")
     rows = [line.split("\t") for line in out.splitlines()]
     assert code == 0
     assert rows[0] == ["acme-ticket", "acme_ticket", "secrets", str(project / ".open-token.toml")]
@@ -57,7 +57,7 @@ def test_list_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
     rules = as_json(capsys, "list", "--level", "pii", "--type", "email")["rules"]
     assert rules
     assert {(rule["level"], rule["type"]) for rule in rules} == {("pii", "email")}
-    assert told(capsys, "list", "--type", "nonsense")[0] == 1
+    assert run_rules(capsys, "list", "--type", "nonsense")[0] == 1
 
 
 def test_list_on_a_screen_is_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,8 +67,10 @@ def test_list_on_a_screen_is_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "email" in terminal.seen
 
 
-def test_show_tells_pattern_and_examples_with_holes(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, "show", "github-token")
+def test_show_prints_pattern_and_examples_with_placeholders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = run_rules(capsys, "show", "github-token")
     assert code == 0
     assert "github-token  (secrets, built-in)\n" in out
     assert "pattern    (gh[pousr]_[0-9A-Za-z]{36,})\n" in out
@@ -84,10 +86,10 @@ def test_show_of_a_shared_id_shows_both(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_test_tries_a_file_an_id_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(RULE)
-    assert told(capsys, "test", "mine.toml") == (0, "", "1 rule tested, 0 examples failed\n")
-    assert told(capsys, "test", "github-token", "email")[0] == 0
+    assert run_rules(capsys, "test", "mine.toml") == (0, "", "1 rule tested, 0 examples failed\n")
+    assert run_rules(capsys, "test", "github-token", "email")[0] == 0
     Path(".open-token.toml").write_text(RULE)
-    code, out, err = told(capsys, "test")
+    code, out, err = run_rules(capsys, "test")
     assert (code, out) == (0, "")
     assert err.endswith(f"{len(list_rules(())) + 1} rules tested, 0 examples failed\n")
 
@@ -96,7 +98,7 @@ def test_test_names_what_fails(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(
         RULE.replace("[0-9]{6}", "[0-9]{7}").replace("ACME-12", "ACME-1234567")
     )
-    code, out, _ = told(capsys, "test", "mine.toml")
+    code, out, _ = run_rules(capsys, "test", "mine.toml")
     assert code == 1
     assert out == (
         "FAIL  acme-ticket  matches 1 does not match (its pattern does not match): see ACME-{digit:6}\n"
@@ -117,7 +119,7 @@ def test_test_says_why_an_example_is_not_found(
     changed: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.toml").write_text(RULE.replace('keywords = ["acme-"]', changed))
-    assert f"matches 1 does not match ({why})" in told(capsys, "test", "mine.toml")[1]
+    assert f"matches 1 does not match ({why})" in run_rules(capsys, "test", "mine.toml")[1]
 
 
 @pytest.mark.parametrize(
@@ -131,18 +133,18 @@ def test_test_says_what_is_wrong_with_the_rule_itself(
     old: str, new: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.toml").write_text(RULE.replace(old, new))
-    assert f"matches 1 does not match ({why})" in told(capsys, "test", "mine.toml")[1]
+    assert f"matches 1 does not match ({why})" in run_rules(capsys, "test", "mine.toml")[1]
 
 
 def test_test_reads_stdin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given(monkeypatch, RULE)
-    assert told(capsys, "test", "-") == (0, "", "1 rule tested, 0 examples failed\n")
+    assert run_rules(capsys, "test", "-") == (0, "", "1 rule tested, 0 examples failed\n")
     given(monkeypatch, RULE.replace("pattern", "patern"))
     assert (
         "--> <stdin>:5 (rule 1, patern)\nhelp: did you mean pattern?"
-        in told(capsys, "test", "-")[2]
+        in run_rules(capsys, "test", "-")[2]
     )
 
 
@@ -157,7 +159,7 @@ def test_a_file_without_rules_is_no_success(
     text: str, remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.toml").write_text(text)
-    code, _, err = told(capsys, "test", "mine.toml")
+    code, _, err = run_rules(capsys, "test", "mine.toml")
     assert code == 3
     assert "no rule in this file" in err
     assert remedy in err
@@ -166,7 +168,7 @@ def test_a_file_without_rules_is_no_success(
 def test_explain_keeps_the_policy(known_key: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     settings = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings" / "config.toml"
     settings.write_text('[policy]\nmin_redact = "pii"\n')
-    code, out, err = told(capsys, "explain", "mail ada@example.org", "--level", "secrets")
+    code, out, err = run_rules(capsys, "explain", "mail ada@example.org", "--level", "secrets")
     assert (code, err.splitlines()[-1]) == (
         0,
         "level pii: 1 place masked, 0 allowed, 0 nearly masked",
@@ -175,31 +177,31 @@ def test_explain_keeps_the_policy(known_key: bytes, capsys: pytest.CaptureFixtur
 
 
 def test_explain_says_when_no_rule_matches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no rule of this level matches" in told(capsys, "explain", "plain words")[2]
+    assert "no rule of this level matches" in run_rules(capsys, "explain", "plain words")[2]
 
 
-def test_test_tells_rules_without_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_test_reports_rules_without_examples(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text("[[rule]]\nid = 'a'\npattern = 'b'\n")
-    assert "note    a has no `matches` to test\n" in told(capsys, "test", "mine.toml")[2]
+    assert "note    a has no `matches` to test\n" in run_rules(capsys, "test", "mine.toml")[2]
 
 
 def test_a_bad_rule_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(RULE.replace("ACME-[0-9]", "(ACME-[0-9]"))
-    code, out, err = told(capsys, "test", "mine.toml")
+    code, out, err = run_rules(capsys, "test", "mine.toml")
     assert (code, out) == (2, "")
     assert err.startswith("error: RE2 rejects this pattern: missing )")
     assert "--> mine.toml:5 (rule 1, pattern)\n" in err
     Path(".open-token.toml").write_text("a = \n")
-    code, _, err = told(capsys, "list")
+    code, _, err = run_rules(capsys, "list")
     assert code == 2
     assert ".open-token.toml:1:" in err
 
 
-def test_explain_tells_what_fires_and_what_nearly_does(
+def test_explain_lists_rules_that_match_and_that_nearly_match(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given(monkeypatch, f"hello\nsee {GITHUB} now\npassword=changeme\n")
-    code, out, err = told(capsys, "explain", "-")
+    code, out, err = run_rules(capsys, "explain", "-")
     assert code == 0
     assert "line 2  github_token  (rule github-token, secrets)  40 characters" in out
     assert "see [github_token] now" in out
@@ -211,7 +213,7 @@ def test_explain_tells_what_fires_and_what_nearly_does(
 def test_explain_goes_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
     wide, other = "漢" * 40, fill_placeholders("xoxb-{digit:12}-{digit:12}-{alnum:24}", "rules")[0]
     Path("log.txt").write_text(f"{GITHUB}\n{wide} {other} {wide}\n{GITHUB}\n")
-    lines = told(capsys, "explain", "log.txt")[1].splitlines()
+    lines = run_rules(capsys, "explain", "log.txt")[1].splitlines()
     assert [line.split("  ")[1] for line in lines[::2]] == ["line 1", "line 2", "line 3"]
     assert sum(2 if character == "漢" else 1 for character in lines[3]) <= 80
     assert lines[3].count("漢") > 20
@@ -222,13 +224,13 @@ def test_explain_refuses_what_it_cannot_search(
     data: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("log.txt").write_bytes(data)
-    code, out, err = told(capsys, "explain", "log.txt")
+    code, out, err = run_rules(capsys, "explain", "log.txt")
     assert (code, out) == (3, "")
     assert "--> log.txt\n" in err
 
 
 def test_list_of_nothing_says_where_the_rest_is(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = told(capsys, "list", "--type", "emial")
+    code, out, err = run_rules(capsys, "list", "--type", "emial")
     assert (code, out) == (1, "")
     assert err == "0 rules.  did you mean email? List all: open-token rules list\n"
 
@@ -236,7 +238,7 @@ def test_list_of_nothing_says_where_the_rest_is(capsys: pytest.CaptureFixture[st
 def test_explain_takes_a_file_or_words(capsys: pytest.CaptureFixture[str]) -> None:
     Path("log.txt").write_text(f"x {GITHUB}")
     assert as_json(capsys, "explain", "log.txt")["source"] == "log.txt"
-    code, out, err = told(capsys, "explain", f"token {GITHUB}")
+    code, out, err = run_rules(capsys, "explain", f"token {GITHUB}")
     assert code == 0
     assert "note    no such file" in err
     assert GITHUB not in out + err
@@ -270,12 +272,12 @@ def test_explain_gives_the_hash_for_an_allow_list(
     ],
 )
 def test_usage(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = told(capsys, *words)
+    code, out, err = run_rules(capsys, *words)
     assert (code, out) == (2, "")
     assert what in err
 
 
 def test_a_missing_file_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = told(capsys, "test", "none.toml")
+    code, _, err = run_rules(capsys, "test", "none.toml")
     assert code == 3
     assert "no such file" in err

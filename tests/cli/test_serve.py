@@ -16,7 +16,7 @@ import pytest
 
 from open_token.cli import main, serve
 
-PATIENCE = 60
+TIMEOUT = 60
 
 
 def started(data: Path, *words: str) -> "subprocess.Popen[str]":
@@ -44,17 +44,17 @@ def serving(data: Path, *words: str) -> Iterator[tuple[Any, "subprocess.Popen[st
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line, process.communicate(timeout=PATIENCE)
+        assert line, process.communicate(timeout=TIMEOUT)
         yield json.loads(line), process
     finally:
         process.kill()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT)
 
 
 def get(address: str, key: str | None = None) -> Any:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with urllib.request.urlopen(
-        urllib.request.Request(address, headers=headers), timeout=PATIENCE
+        urllib.request.Request(address, headers=headers), timeout=TIMEOUT
     ) as answer:
         return json.load(answer)
 
@@ -63,16 +63,16 @@ def get(address: str, key: str | None = None) -> Any:
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.full)]
 )
 def test_serve_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
-    with serving(tmp_path / "data", "--log", "json") as (told, process):
-        assert told["address"].startswith("http://127.0.0.1:")
-        assert get(told["address"] + "/api/health")["status"] == "ok"
-        assert get(told["address"] + "/api/auth/me", told["key"])["role"] == "owner"
+    with serving(tmp_path / "data", "--log", "json") as (result, process):
+        assert result["address"].startswith("http://127.0.0.1:")
+        assert get(result["address"] + "/api/health")["status"] == "ok"
+        assert get(result["address"] + "/api/auth/me", result["key"])["role"] == "owner"
         second = started(tmp_path / "data")
-        out, err = second.communicate(timeout=PATIENCE)
+        out, err = second.communicate(timeout=TIMEOUT)
         assert second.returncode == 3
         assert "another server uses this data folder" in out + err
         process.send_signal(number)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (0, "")
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert [(line["route"], line["status"]) for line in lines if line["event"] == "request"] == [
@@ -80,7 +80,7 @@ def test_serve_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
         ("/api/auth/me", 200),
     ]
     assert "Traceback" not in err
-    assert told["key"] not in err
+    assert result["key"] not in err
     with serving(tmp_path / "data") as (again, process):
         assert again["key"] is None, "the key is shown once"
 
@@ -90,9 +90,9 @@ def test_people_hear_the_address_and_the_key(
 ) -> None:
     class Listen:
         @staticmethod
-        def serve(config: Any, env: Any, told: Any, stopping: Any) -> None:
+        def serve(config: Any, env: Any, result: Any, stopping: Any) -> None:
             assert (config.data, config.port, config.model) == (tmp_path, 7, "demo")
-            told("http://here", "the-key")
+            result("http://here", "the-key")
             logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
             stopping()
 
@@ -144,9 +144,9 @@ def test_check_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert err == "ready to start\n"
     (tmp_path / "data").touch()
     assert main([*words, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["ready"] is False
-    assert [item["what"] for item in told["findings"] if item["level"] == "missing"] == ["data"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["ready"] is False
+    assert [item["what"] for item in result["findings"] if item["level"] == "missing"] == ["data"]
 
 
 def test_without_its_packages_it_says_what_to_do(

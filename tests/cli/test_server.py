@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def told(data: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+def run_server(data: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*words: str) -> tuple[int, str, str]:
         code = main(["server", *words, *([] if "--data" in words else ["--data", str(data)])])
         out, err = capsys.readouterr()
@@ -52,32 +52,32 @@ def whose(data: Path, key: str) -> str | None:
     return asyncio.run(asked())
 
 
-def test_a_person_comes_and_goes(data: Path, told: Any) -> None:
-    code, out, err = told("user", "add", "ben")
+def test_a_person_comes_and_goes(data: Path, run_server: Any) -> None:
+    code, out, err = run_server("user", "add", "ben")
     key = out.strip()
     assert (code, whose(data, key)) == (0, "ben full")
     assert "shown only once" in err
-    assert [line.split("\t")[1] for line in told("user", "list")[1].splitlines()] == [
+    assert [line.split("\t")[1] for line in run_server("user", "list")[1].splitlines()] == [
         "owner",
         "ben",
     ]
-    assert told("user", "disable", "ben")[0] == 0
+    assert run_server("user", "disable", "ben")[0] == 0
     assert whose(data, key) is None
-    users = json.loads(told("user", "list", "--json")[1])["users"]
+    users = json.loads(run_server("user", "list", "--json")[1])["users"]
     assert users[1]["disabled_at"]
-    assert told("user", "enable", "ben")[0] == 0
+    assert run_server("user", "enable", "ben")[0] == 0
     assert whose(data, key) == "ben full"
 
 
-def test_keys_are_made_and_revoked(data: Path, told: Any) -> None:
-    made = json.loads(told("key", "add", "--name", "viewer", "--read", "--json")[1])
+def test_keys_are_made_and_revoked(data: Path, run_server: Any) -> None:
+    made = json.loads(run_server("key", "add", "--name", "viewer", "--read", "--json")[1])
     assert whose(data, made["plaintext"]) == "owner read"
-    listed = told("key", "list")[1]
+    listed = run_server("key", "list")[1]
     assert made["id"] in listed
     assert made["plaintext"] not in listed
-    assert told("key", "revoke", made["id"])[0] == 0
+    assert run_server("key", "revoke", made["id"])[0] == 0
     assert whose(data, made["plaintext"]) is None
-    assert [key["name"] for key in json.loads(told("key", "list", "--json")[1])["keys"]] == [
+    assert [key["name"] for key in json.loads(run_server("key", "list", "--json")[1])["keys"]] == [
         "first key"
     ]
 
@@ -102,28 +102,28 @@ def test_keys_are_made_and_revoked(data: Path, told: Any) -> None:
         ["check", "x"],
     ],
 )
-def test_wrong_words(told: Any, words: list[str]) -> None:
+def test_wrong_words(run_server: Any, words: list[str]) -> None:
     if words == ["restore", "x"]:
         assert main(["server", *words]) == 2
         return
-    code, out, err = told(*words)
+    code, out, err = run_server(*words)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
 
 
-def test_a_name_is_taken_once(told: Any) -> None:
-    assert told("user", "add", "ben")[0] == 0
-    code, _, err = told("user", "add", "ben")
+def test_a_name_is_taken_once(run_server: Any) -> None:
+    assert run_server("user", "add", "ben")[0] == 0
+    code, _, err = run_server("user", "add", "ben")
     assert code == 3
     assert "user list" in err
 
 
 def test_a_backup_is_made_while_the_server_runs_and_put_back(
-    data: Path, told: Any, tmp_path: Path
+    data: Path, run_server: Any, tmp_path: Path
 ) -> None:
     async def copied() -> None:
         async with run_services(ServerConfig(data=data), {}) as services:
-            assert await asyncio.to_thread(told, "backup", str(tmp_path / "copy")) == (
+            assert await asyncio.to_thread(run_server, "backup", str(tmp_path / "copy")) == (
                 0,
                 "",
                 f"copied to {tmp_path / 'copy'}\n",
@@ -131,12 +131,12 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(
             owner = (await services.store.users())[0].id
             await services.journal.create(owner, {"id": "sess_2"})
 
-    for kept in ("tasks/sess_1/task_1.json", "recordings/talk.json"):
+    for kept in ("tasks/sess_1/task_1.json", "recordings/session.json"):
         (data / kept).parent.mkdir(parents=True)
         (data / kept).write_text("kept")
     asyncio.run(copied())
-    assert told("backup", str(tmp_path / "copy"))[0] == 3
-    assert told("restore", str(tmp_path / "copy"), "--data", str(tmp_path / "again"))[0] == 0
+    assert run_server("backup", str(tmp_path / "copy"))[0] == 3
+    assert run_server("restore", str(tmp_path / "copy"), "--data", str(tmp_path / "again"))[0] == 0
 
     async def held() -> list[str]:
         async with run_services(ServerConfig(data=tmp_path / "again"), {}) as services:
@@ -144,34 +144,38 @@ def test_a_backup_is_made_while_the_server_runs_and_put_back(
             return [row.id for row in (await services.store.sessions(owner)).items]
 
     assert asyncio.run(held()) == ["sess_1"]
-    for kept in ("workspaces/sess_1/note.txt", "tasks/sess_1/task_1.json", "recordings/talk.json"):
+    for kept in (
+        "workspaces/sess_1/note.txt",
+        "tasks/sess_1/task_1.json",
+        "recordings/session.json",
+    ):
         assert (tmp_path / "again" / kept).read_text() == "kept"
 
 
-def test_check_looks_for_damage(data: Path, told: Any) -> None:
-    assert told("check", "--deep") == (0, "", "no damage found\n")
+def test_check_looks_for_damage(data: Path, run_server: Any) -> None:
+    assert run_server("check", "--deep") == (0, "", "no damage found\n")
     (data / "server.db").write_bytes(b"no database" * 1000)
-    code, out, _ = told("check", "--json")
+    code, out, _ = run_server("check", "--json")
     assert code == 1
     assert json.loads(out)["sound"] is False
 
 
-def test_without_data_there_is_nothing_to_manage(told: Any, tmp_path: Path) -> None:
+def test_without_data_there_is_nothing_to_manage(run_server: Any, tmp_path: Path) -> None:
     for words in (["user", "list"], ["check"], ["backup", str(tmp_path / "x")]):
-        code, out, err = told(*words, "--data", str(tmp_path / "none"))
+        code, out, err = run_server(*words, "--data", str(tmp_path / "none"))
         assert (code, out) == (3, "")
         assert "no server data found" in err
 
 
-def test_postgres_has_tools_of_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_has_tools_of_its_own(run_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPEN_TOKEN_SERVER_DATABASE", "postgresql://db")
     for words in (["check"], ["backup", "x"]):
-        code, _, err = told(*words)
+        code, _, err = run_server(*words)
         assert code == 2
         assert "pg_dump" in err
 
 
-def test_where_to_migrate_must_be_said(told: Any) -> None:
-    code, _, err = told("migrate", "sideways")
+def test_where_to_migrate_must_be_said(run_server: Any) -> None:
+    code, _, err = run_server("migrate", "sideways")
     assert code == 2
     assert "migrate to URL" in err

@@ -45,8 +45,8 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         )
         == 0
     )
-    told = json.loads(capsys.readouterr().out)
-    assert told["rows"]["users"] == 2
+    result = json.loads(capsys.readouterr().out)
+    assert result["rows"]["users"] == 2
     store = open_store(tmp_path / "new")
     assert store.session(ANNA, "sess_1") is not None
     store.close()

@@ -43,20 +43,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_sessions(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["sessions", *words])
     out, err = capsys.readouterr()
     return code, out, err
 
 
 def test_in_a_pipe(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = told(capsys)
+    code, out, err = run_sessions(capsys)
     rows = [line.split("\t") for line in out.splitlines()]
     path = home / ".fake" / "a" / "aaaaaaaa-1111.jsonl"
     assert code == 0
     assert rows[0] == [
         "aaaaaaaa-1111",
-        "fake_talk",
+        "fake_session",
         "2023-11-14T22:13:10Z",
         str(path.stat().st_size),
         "/elsewhere",
@@ -72,7 +72,7 @@ def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert main(["sessions"]) == 0
     rows = terminal.seen.split("\r\n")
     assert rows[0].split() == ["ID", "AGENT", "AGE", "SIZE", "TITLE"]
-    assert rows[1].startswith("aaaaaaaa  fake_talk")
+    assert rows[1].startswith("aaaaaaaa  fake_session")
     assert "bake bread \\x1b[2J\\u202e" in rows[1]
     assert rows[2].endswith("...")
     assert max(map(len, rows)) <= 70
@@ -80,7 +80,7 @@ def test_on_a_screen(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in terminal.seen
 
 
-def test_ids_are_shown_long_enough_to_tell_them_apart(
+def test_ids_are_shown_long_enough_to_be_distinct(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_fake_session(home / ".fake" / "a" / "aaaaaaaa-1122.jsonl", 30)
@@ -124,21 +124,21 @@ def test_many_on_a_screen_are_the_newest_thirty(
     with Terminal(monkeypatch, stdout=True) as terminal:
         main(["sessions"])
     rows = terminal.seen.split("\r\n")
-    assert len([row for row in rows if "fake_talk" in row]) == 30
+    assert len([row for row in rows if "fake_session" in row]) == 30
     assert "30 of 42. List all: --all." in terminal.seen
     with Terminal(monkeypatch, stdout=True) as terminal:
         main(["sessions", "--all"])
-    assert terminal.seen.count("fake_talk") == 42
+    assert terminal.seen.count("fake_session") == 42
 
 
 def test_many_in_a_pipe_are_all(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(40):
         write_fake_session(home / ".fake" / "b" / f"{number:08d}.jsonl", 100 + number)
-    assert told(capsys)[1].count("\n") == 42
+    assert run_sessions(capsys)[1].count("\n") == 42
 
 
 def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, "--json")
+    code, out, _ = run_sessions(capsys, "--json")
     answer = json.loads(out)
     assert (code, answer["schema"]) == (0, "open-token/sessions/1")
     first = answer["sessions"][0]
@@ -163,8 +163,8 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--folder", "."], ["bbbbbbbb-2222"]),
         (["--folder", "../here"], ["bbbbbbbb-2222"]),
         (["--folder", "/elsewhere"], ["aaaaaaaa-1111"]),
-        (["--agent", "fake-talk"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
-        (["--agent", "fake_talk", "--here"], ["bbbbbbbb-2222"]),
+        (["--agent", "fake-session"], ["aaaaaaaa-1111", "bbbbbbbb-2222"]),
+        (["--agent", "fake_session", "--here"], ["bbbbbbbb-2222"]),
         (["--text", "bread"], ["aaaaaaaa-1111"]),
         (["--text", "BEANS sow"], ["bbbbbbbb-2222"]),
         (["--text", "elsewhere"], ["aaaaaaaa-1111"]),
@@ -182,14 +182,14 @@ def test_as_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_filters(
     home: Path, words: list[str], ids: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, _ = told(capsys, *words)
+    code, out, _ = run_sessions(capsys, *words)
     assert code == 0
     assert [line.split("\t")[0] for line in out.splitlines()] == ids
 
 
 def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fits = {
-        "--agent": "fake_talk",
+        "--agent": "fake_session",
         "--text": "beans",
         "--since": "2023-11-14",
         "--until": "2w",
@@ -202,13 +202,16 @@ def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) ->
         "--until": "2023-11-13",
         "--folder": "/x",
     }
-    code, out, _ = told(capsys, *itertools.chain(*fits.items()), "--limit", "9", "--json")
+    code, out, _ = run_sessions(capsys, *itertools.chain(*fits.items()), "--limit", "9", "--json")
     assert (code, [session["id"] for session in json.loads(out)["sessions"]]) == (
         0,
         ["bbbbbbbb-2222"],
     )
     for option, word in misses.items():
-        assert told(capsys, *itertools.chain(*(fits | {option: word}).items()))[:2] == (1, "")
+        assert run_sessions(capsys, *itertools.chain(*(fits | {option: word}).items()))[:2] == (
+            1,
+            "",
+        )
 
 
 @pytest.mark.parametrize(
@@ -224,10 +227,10 @@ def test_all_filters_together(home: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_none_is_the_answer_no(
     home: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = told(capsys, *words)
+    code, out, err = run_sessions(capsys, *words)
     assert (code, out) == (1, "")
     assert err.startswith("no match among ")
-    code, out, _ = told(capsys, *words, "--json", "--quiet")
+    code, out, _ = run_sessions(capsys, *words, "--json", "--quiet")
     assert code == 1
     assert json.loads(out)["sessions"] == []
 
@@ -251,7 +254,7 @@ def test_none_is_the_answer_no(
     ],
 )
 def test_wrong_words(home: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = told(capsys, *words)
+    code, out, err = run_sessions(capsys, *words)
     assert (code, out) == (2, "")
     assert "help: " in err
 
@@ -261,44 +264,44 @@ def test_a_day_is_one_of_the_local_zone(
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    assert told(capsys, "--until", "2023-11-14")[0] == 1
-    assert told(capsys, "--since", "2023-11-15")[0] == 0
+    assert run_sessions(capsys, "--until", "2023-11-14")[0] == 1
+    assert run_sessions(capsys, "--since", "2023-11-15")[0] == 0
 
 
 def test_the_second_time_no_file_is_opened(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = told(capsys)
+    before = run_sessions(capsys)
     monkeypatch.setattr(file_ends, "read_ends", lambda *_: pytest.fail("a file was opened"))
-    assert told(capsys) == before
+    assert run_sessions(capsys) == before
 
 
 def test_a_limit_is_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        told(capsys, "--limit", "1")[2]
+        run_sessions(capsys, "--limit", "1")[2]
         == "1 of 2. List all: --all.  Export one: open-token export ID\n"
     )
 
 
 def test_the_working_folder_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "here").rmdir()
-    code, out, _ = told(capsys)
+    code, out, _ = run_sessions(capsys)
     assert (code, out.count("\n")) == (0, 2)
-    assert told(capsys, "--here")[0] == 3
+    assert run_sessions(capsys, "--here")[0] == 3
 
 
 def test_quiet_has_no_closing_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "-q")[2] == ""
+    assert run_sessions(capsys, "-q")[2] == ""
 
 
 def test_a_name_that_is_not_utf8(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_fake_session(home / ".fake" / "b" / "x.jsonl")
     os.rename(path, path.with_name(os.fsdecode(b"bad\xff.jsonl")))
     path.with_name(os.fsdecode(b"bad\xff.jsonl")).write_text("{}\n")
-    code, out, _ = told(capsys)
+    code, out, _ = run_sessions(capsys)
     assert code == 0
     assert "bad\\udcff" in out
-    assert told(capsys, "--json")[0] == 0
+    assert run_sessions(capsys, "--json")[0] == 0
 
 
 def test_one_of_several_in_a_file_is_exported_by_its_id(
@@ -325,7 +328,7 @@ def test_one_of_several_in_a_file_is_exported_by_its_id(
         list_conversations=conversations,
     )
     (home / "all.diary").write_text("monday: sow\ntuesday: reap\nmonday: rest\n")
-    rows = [line.split("\t") for line in told(capsys, "--text", "day of")[1].splitlines()]
+    rows = [line.split("\t") for line in run_sessions(capsys, "--text", "day of")[1].splitlines()]
     assert [row[0] for row in rows] == ["tuesday", "monday"]
     assert main(["export", "monday", "-q"]) == 0
     events = json.loads(capsys.readouterr().out)["events"]
@@ -338,13 +341,13 @@ def test_what_cannot_be_read_is_counted(home: Path, capsys: pytest.CaptureFixtur
     (folder / "one.pb").write_bytes(b"\x01\x02")
     (folder / "two.pb").write_bytes(b"\x03")
     (folder / "empty.pb").write_bytes(b"")
-    code, _, err = told(capsys)
+    code, _, err = run_sessions(capsys)
     assert code == 0
     assert err.splitlines()[-1] == (
         "2 files with sessions of Windsurf in ~/.codeium/windsurf/cascade cannot be read: "
         "they are encrypted"
     )
-    _, out, _ = told(capsys, "--json")
+    _, out, _ = run_sessions(capsys, "--json")
     assert json.loads(out)["unreadable"] == [
         {
             "agent": "windsurf",
@@ -355,18 +358,18 @@ def test_what_cannot_be_read_is_counted(home: Path, capsys: pytest.CaptureFixtur
             "reason": "they are encrypted",
         }
     ]
-    _, _, err = told(capsys, "--agent", "fake_talk")
+    _, _, err = run_sessions(capsys, "--agent", "fake_session")
     assert "Windsurf" not in err
 
 
-def test_what_cannot_be_read_is_told_where_nothing_else_is(
+def test_an_unreadable_file_is_reported_where_there_is_nothing_else(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(home / ".fake")
     folder = home / ".gemini" / "antigravity" / "conversations"
     folder.mkdir(parents=True)
     (folder / "one.pb").write_bytes(b"\x01")
-    code, _, err = told(capsys)
+    code, _, err = run_sessions(capsys)
     assert code == 1
     assert "no sessions found" in err
     assert "1 file with sessions of Antigravity IDE" in err
@@ -393,6 +396,6 @@ def test_agents_without_a_reader(
 ) -> None:
     (home / path).parent.mkdir(parents=True)
     (home / path).write_bytes(b"x")
-    _, _, err = told(capsys)
+    _, _, err = run_sessions(capsys)
     assert err.count("cannot be read") == 1
     assert title in err

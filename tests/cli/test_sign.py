@@ -22,14 +22,14 @@ def key(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def talk(tmp_path: Path, key: Path) -> Path:
+def signed_file(tmp_path: Path, key: Path) -> Path:
     """An export that is signed."""
-    export_file(CHAT, tmp_path / "talk.json", sign_key=key, redact="none")
-    return tmp_path / "talk.json"
+    export_file(CHAT, tmp_path / "session.json", sign_key=key, redact="none")
+    return tmp_path / "session.json"
 
 
 def test_in_place(tmp_path: Path, key: Path, capsys: Out) -> None:
-    path = tmp_path / "talk.ndjson"
+    path = tmp_path / "session.ndjson"
     export_file(CHAT, path, mode="ndjson", redact="none")
     assert main(["sign", str(path), "-o", str(path), "--key", str(key)]) == 0
     err = capsys.readouterr().err
@@ -38,8 +38,8 @@ def test_in_place(tmp_path: Path, key: Path, capsys: Out) -> None:
     assert main(["verify", str(path), "--trust", str(public(key))]) == 0
     assert "ok    signature      by mia@example.org (SHA256:" in capsys.readouterr().out
     assert main(["sign", str(path), "-o", str(path), "--key", str(key), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["schema"], told["was_there"], told["scheme"]) == (
+    result = json.loads(capsys.readouterr().out)
+    assert (result["schema"], result["was_there"], result["scheme"]) == (
         "open-token/signed/1",
         True,
         "sshsig",
@@ -61,26 +61,29 @@ def test_through_pipes(
     assert json.loads(made.out)["integrity"]["signatures"]
 
 
-def test_who_signed(talk: Path, key: Path, tmp_path: Path, capsys: Out) -> None:
-    assert main(["verify", str(talk)]) == 0
+def test_who_signed(signed_file: Path, key: Path, tmp_path: Path, capsys: Out) -> None:
+    assert main(["verify", str(signed_file)]) == 0
     captured = capsys.readouterr()
     assert "--    signature      by an unknown key (SHA256:" in captured.out
     assert "the key came with the file" in captured.err
-    assert main(["verify", str(talk), "--signed"]) == 4
+    assert main(["verify", str(signed_file), "--signed"]) == 4
     assert "not signed by a trusted key" in capsys.readouterr().out
     other = create_key(tmp_path, "ben")
-    assert main(["verify", str(talk), "--trust", str(public(other))]) == 4
-    assert main(["verify", str(talk), "--trust", str(allowed(tmp_path / "list", other, key))]) == 0
+    assert main(["verify", str(signed_file), "--trust", str(public(other))]) == 4
+    assert (
+        main(["verify", str(signed_file), "--trust", str(allowed(tmp_path / "list", other, key))])
+        == 0
+    )
 
 
-def test_the_list_of_the_settings(talk: Path, key: Path, capsys: Out) -> None:
+def test_the_list_of_the_settings(signed_file: Path, key: Path, capsys: Out) -> None:
     folder = Path(os.environ["OPEN_TOKEN_HOME"]) / "settings"
     folder.mkdir(parents=True, exist_ok=True)
     allowed(folder / "allowed_signers", key)
-    assert main(["verify", str(talk), "--signed"]) == 0
+    assert main(["verify", str(signed_file), "--signed"]) == 0
     allowed(folder / "allowed_signers", key, options='valid-before="20200101"')
     capsys.readouterr()
-    assert main(["verify", str(talk), "--signed"]) == 4
+    assert main(["verify", str(signed_file), "--signed"]) == 4
     captured = capsys.readouterr()
     assert "--    signature      not trusted (SHA256:" in captured.out
     assert "the key of mia@example.org, but it is no longer valid" in captured.out
@@ -93,56 +96,58 @@ def test_no_signature(tmp_path: Path, capsys: Out) -> None:
     assert "FAIL  signature      none" in capsys.readouterr().out
 
 
-def test_a_signature_that_does_not_hold(talk: Path, key: Path, capsys: Out) -> None:
-    document = json.loads(talk.read_bytes())
+def test_a_signature_that_does_not_hold(signed_file: Path, key: Path, capsys: Out) -> None:
+    document = json.loads(signed_file.read_bytes())
     document["integrity"]["profile"] = "another"
-    talk.write_text(json.dumps(document))
+    signed_file.write_text(json.dumps(document))
     for words in ([], ["--trust", str(public(key))]):
-        assert main(["verify", str(talk), *words]) == 4
+        assert main(["verify", str(signed_file), *words]) == 4
         out = capsys.readouterr().out
         assert "FAIL  signature" in out
         assert out.endswith("hashes match, but a signature is invalid\n")
     document["events"][0]["content"]["text"] = "hullo"
-    talk.write_text(json.dumps(document))
-    assert main(["verify", str(talk)]) == 1
-    assert main(["sign", str(talk), "--key", str(key)]) == 3
+    signed_file.write_text(json.dumps(document))
+    assert main(["verify", str(signed_file)]) == 1
+    assert main(["sign", str(signed_file), "--key", str(key)]) == 3
     assert "sign.unverified" not in capsys.readouterr().out
 
 
-def test_what_a_file_says_is_not_obeyed_by_the_terminal(talk: Path, capsys: Out) -> None:
-    document = json.loads(talk.read_bytes())
+def test_what_a_file_says_is_not_obeyed_by_the_terminal(signed_file: Path, capsys: Out) -> None:
+    document = json.loads(signed_file.read_bytes())
     document["integrity"]["signatures"] = [
         {"scheme": "\x1b[31m\u202eevil", "keyid": "\x1b[2J", "sig": "\x07"}
     ]
-    talk.write_text(json.dumps(document))
-    assert main(["verify", str(talk)]) == 0
+    signed_file.write_text(json.dumps(document))
+    assert main(["verify", str(signed_file)]) == 0
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err
     assert "\u202e" not in captured.out
     assert "unknown scheme" in captured.out
 
 
-def test_for_scripts(talk: Path, key: Path, capsys: Out) -> None:
-    assert main(["verify", str(talk), "--trust", str(public(key)), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["signatures"][0]["by"] == "mia@example.org"
+def test_for_scripts(signed_file: Path, key: Path, capsys: Out) -> None:
+    assert main(["verify", str(signed_file), "--trust", str(public(key)), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["signatures"][0]["by"] == "mia@example.org"
     assert (
-        json.loads(told["statement"])["subject"][0]["name"]
-        == json.loads(talk.read_bytes())["conversation"]["id"]
+        json.loads(result["statement"])["subject"][0]["name"]
+        == json.loads(signed_file.read_bytes())["conversation"]["id"]
     )
 
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
-def test_strangers_need_nothing_of_ours(tmp_path: Path, key: Path, mode: str) -> None:
+def test_others_verify_with_ssh_keygen_alone(tmp_path: Path, key: Path, mode: str) -> None:
     """The recipe of docs/reference/integrity.md, with processes of their own."""
-    talk = tmp_path / "talk"
-    export_file(CHAT, talk, mode=mode, sign_key=key, redact="none")
+    signed_file = tmp_path / "session"
+    export_file(CHAT, signed_file, mode=mode, sign_key=key, redact="none")
     tool = [sys.executable, "-m", "open_token"]
     statement = subprocess.run(
-        [*tool, "verify", str(talk), "--statement"], capture_output=True, check=True
+        [*tool, "verify", str(signed_file), "--statement"], capture_output=True, check=True
     ).stdout
-    last = talk.read_bytes().splitlines()[-1] if mode == "ndjson" else talk.read_bytes()
-    (tmp_path / "talk.sig").write_text(json.loads(last)["integrity"]["signatures"][0]["sig"])
+    last = (
+        signed_file.read_bytes().splitlines()[-1] if mode == "ndjson" else signed_file.read_bytes()
+    )
+    (tmp_path / "session.sig").write_text(json.loads(last)["integrity"]["signatures"][0]["sig"])
     allowed(tmp_path / "allowed_signers", key)
     words = [
         "-Y",
@@ -152,7 +157,7 @@ def test_strangers_need_nothing_of_ours(tmp_path: Path, key: Path, mode: str) ->
         "-I",
         "mia@example.org",
         "-s",
-        "talk.sig",
+        "session.sig",
         "-f",
         "allowed_signers",
     ]
@@ -165,9 +170,9 @@ def test_strangers_need_nothing_of_ours(tmp_path: Path, key: Path, mode: str) ->
     ).returncode
 
 
-def test_a_statement_only_of_what_holds(tmp_path: Path, talk: Path, capsys: Out) -> None:
-    talk.write_bytes(talk.read_bytes().replace(b"hello", b"hullo"))
-    assert main(["verify", str(talk), "--statement"]) == 1
+def test_a_statement_only_of_what_holds(tmp_path: Path, signed_file: Path, capsys: Out) -> None:
+    signed_file.write_bytes(signed_file.read_bytes().replace(b"hello", b"hullo"))
+    assert main(["verify", str(signed_file), "--statement"]) == 1
     (tmp_path / "other.json").write_text("[]")
     assert main(["verify", str(tmp_path / "other.json"), "--statement"]) == 3
     assert "no statement" in capsys.readouterr().err
@@ -200,7 +205,7 @@ def test_errors(tmp_path: Path, key: Path, capsys: Out) -> None:
 def test_export_and_sign_at_once(tmp_path: Path, key: Path, capsys: Out) -> None:
     (tmp_path / "chat.json").write_bytes(CHAT)
     for words in ([], ["mode=ndjson", "integrity=source"], ["max_bytes=4000", "integrity=tree"]):
-        target = tmp_path / "talk.json"
+        target = tmp_path / "session.json"
         chat = str(tmp_path / "chat.json")
         assert (
             main(["export", chat, "redact=none", "--sign", str(key), "-o", str(target), *words])
@@ -212,7 +217,7 @@ def test_export_and_sign_at_once(tmp_path: Path, key: Path, capsys: Out) -> None
 
 
 def test_what_changes_a_signed_export_drops_its_signature(
-    talk: Path, tmp_path: Path, key: Path, capsys: Out
+    signed_file: Path, tmp_path: Path, key: Path, capsys: Out
 ) -> None:
     target = tmp_path / "again.json"
     for words, kept in (
@@ -222,19 +227,23 @@ def test_what_changes_a_signed_export_drops_its_signature(
         (["integrity=tree"], False),
         (["integrity=none"], False),
     ):
-        assert main(["export", str(talk), "redact=none", "-o", str(target), *words]) == 0
+        assert main(["export", str(signed_file), "redact=none", "-o", str(target), *words]) == 0
         assert ("signatures-dropped" in capsys.readouterr().err) is not kept, words
         assert (main(["verify", str(target), "--trust", str(public(key))]) == 0) is kept
         capsys.readouterr()
-    assert main(["redact", str(talk), "--level", "strict", "-o", str(target)]) == 0
+    assert main(["redact", str(signed_file), "--level", "strict", "-o", str(target)]) == 0
     assert b"signatures" not in target.read_bytes()
 
 
-def test_what_is_no_signature_is_not_carried_along(talk: Path, tmp_path: Path, capsys: Out) -> None:
-    document = json.loads(talk.read_bytes())
+def test_what_is_no_signature_is_not_carried_along(
+    signed_file: Path, tmp_path: Path, capsys: Out
+) -> None:
+    document = json.loads(signed_file.read_bytes())
     document["integrity"]["signatures"].append({"scheme": "other", "note": "hidden words"})
-    talk.write_text(json.dumps(document))
-    assert main(["export", str(talk), "redact=none", "-o", str(tmp_path / "again.json")]) == 0
+    signed_file.write_text(json.dumps(document))
+    assert (
+        main(["export", str(signed_file), "redact=none", "-o", str(tmp_path / "again.json")]) == 0
+    )
     assert "signatures-dropped" in capsys.readouterr().err
     again = json.loads((tmp_path / "again.json").read_bytes())
     assert [entry["scheme"] for entry in again["integrity"]["signatures"]] == ["sshsig"]
@@ -243,7 +252,7 @@ def test_what_is_no_signature_is_not_carried_along(talk: Path, tmp_path: Path, c
 def test_what_no_signature_covers_is_a_failure_where_one_is_asked_for(
     tmp_path: Path, key: Path, capsys: Out
 ) -> None:
-    path = tmp_path / "talk.ndjson"
+    path = tmp_path / "session.ndjson"
     export_file(CHAT, path, mode="ndjson", redact="none")
     header, *lines, footer = path.read_bytes().splitlines(keepends=True)
     head = json.loads(header)

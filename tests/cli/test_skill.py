@@ -24,8 +24,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str]]:
-    told = capsys.readouterr()
-    return told.out.splitlines(), told.err.splitlines()
+    result = capsys.readouterr()
+    return result.out.splitlines(), result.err.splitlines()
 
 
 def test_install_says_every_file_and_how_to_call_it(
@@ -192,14 +192,14 @@ def test_changes_as_json(home: Path, capsys: pytest.CaptureFixture[str], action:
     main(["skill", "install", "--for", "codex"])
     lines(capsys)
     assert main(["skill", action, "--for", "codex", "--json", "--quiet"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == f"open-token/skill-{action}/1"
-    assert told["runtimes"] == ["codex"]
-    assert {file["action"] for file in told["files"]} == {
+    result = json.loads(capsys.readouterr().out)
+    assert result["schema"] == f"open-token/skill-{action}/1"
+    assert result["runtimes"] == ["codex"]
+    assert {file["action"] for file in result["files"]} == {
         "same" if action == "install" else "remove"
     }
-    assert told["files"][-1] == {
-        **told["files"][-1],
+    assert result["files"][-1] == {
+        **result["files"][-1],
         "path": str(home / FOLDER / "SKILL.md"),
         "why": None,
     }
@@ -219,9 +219,9 @@ def test_show_and_status_as_json(home: Path, capsys: pytest.CaptureFixture[str])
 
 def test_help_names_every_action_runtime_and_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skill", "--help"]) == 0
-    told = capsys.readouterr().out
+    result = capsys.readouterr().out
     parser = argparse.ArgumentParser(add_help=False)
     skill.add_arguments(parser)
     flags = [flag for action in parser._actions for flag in action.option_strings]
     for word in (*skill.ACTIONS, *skills.list_targets(), skills.AUTO, *skills.SCOPES, *flags):
-        assert word in told
+        assert word in result

@@ -14,8 +14,8 @@ CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"ass
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    export_file(CHAT, tmp_path / "talk.json")
-    return tmp_path / "talk.json"
+    export_file(CHAT, tmp_path / "session.json")
+    return tmp_path / "session.json"
 
 
 def broken(path: Path) -> Path:
@@ -31,14 +31,14 @@ def test_a_valid_file(export: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_stream_is_read_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    export_file(CHAT, tmp_path / "talk.ndjson", mode="ndjson")
-    assert main(["validate", str(tmp_path / "talk.ndjson")]) == 0
-    (tmp_path / "talk.ndjson").write_bytes(
-        (tmp_path / "talk.ndjson").read_bytes().rsplit(b"\n", 2)[0] + b"\n"
+    export_file(CHAT, tmp_path / "session.ndjson", mode="ndjson")
+    assert main(["validate", str(tmp_path / "session.ndjson")]) == 0
+    (tmp_path / "session.ndjson").write_bytes(
+        (tmp_path / "session.ndjson").read_bytes().rsplit(b"\n", 2)[0] + b"\n"
     )
-    assert main(["validate", str(tmp_path / "talk.ndjson")]) == 0
+    assert main(["validate", str(tmp_path / "session.ndjson")]) == 0
     assert "warning: OT015" in capsys.readouterr().out
-    assert main(["validate", "--strict", str(tmp_path / "talk.ndjson")]) == 1
+    assert main(["validate", "--strict", str(tmp_path / "session.ndjson")]) == 1
 
 
 def test_a_breach_has_an_id_and_a_place(export: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,14 +16,14 @@ CHAT = b'{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"ass
 def test_an_unchanged_file(
     tmp_path: Path, mode: str, integrity: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export_file(CHAT, tmp_path / "talk", mode=mode, integrity=integrity)
-    assert main(["verify", str(tmp_path / "talk")]) == 0
+    export_file(CHAT, tmp_path / "session", mode=mode, integrity=integrity)
+    assert main(["verify", str(tmp_path / "session")]) == 0
     assert "unchanged since it was written, 2 events" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("integrity", ["hash", "tree", "source"])
 def test_a_changed_file(tmp_path: Path, integrity: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "talk.json"
+    path = tmp_path / "session.json"
     export_file(CHAT, path, integrity=integrity)
     path.write_bytes(path.read_bytes().replace(b"hello", b"hullo"))
     assert main(["verify", str(path)]) == 1
@@ -34,7 +34,7 @@ def test_a_changed_file(tmp_path: Path, integrity: str, capsys: pytest.CaptureFi
 
 
 def test_a_changed_title_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "talk.json"
+    path = tmp_path / "session.json"
     export_file(CHAT, path)
     path.write_bytes(path.read_bytes().replace(b'"kind": "human"', b'"kind": "model"'))
     assert main(["verify", str(path)]) == 1
@@ -42,8 +42,8 @@ def test_a_changed_title_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_without_a_hash_there_is_nothing_to_verify(tmp_path: Path) -> None:
-    export_file(CHAT, tmp_path / "talk.json", integrity="none")
-    assert main(["verify", str(tmp_path / "talk.json")]) == 3
+    export_file(CHAT, tmp_path / "session.json", integrity="none")
+    assert main(["verify", str(tmp_path / "session.json")]) == 3
     (tmp_path / "other.json").write_text("[]")
     assert main(["verify", str(tmp_path / "other.json")]) == 3
 
@@ -64,15 +64,15 @@ def test_what_is_no_whole_export_is_reported_briefly(
 
 
 def test_json_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    export_file(CHAT, tmp_path / "talk.json")
-    assert main(["verify", "--json", str(tmp_path / "talk.json")]) == 0
+    export_file(CHAT, tmp_path / "session.json")
+    assert main(["verify", "--json", str(tmp_path / "session.json")]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["status"] == "verified"
     assert {part["name"] for part in answer["parts"]} >= {"events_hash", "document_hash"}
 
 
 def test_a_hash_of_another_reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "talk.json"
+    path = tmp_path / "session.json"
     export_file(CHAT, path)
     document = json.loads(path.read_text())
     document["integrity"]["events_hash"] = document["integrity"]["events_hash"].upper()
@@ -84,7 +84,7 @@ def test_a_hash_of_another_reading(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_document_hash_that_was_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "talk.json"
+    path = tmp_path / "session.json"
     export_file(CHAT, path)
     document = json.loads(path.read_bytes())
     del document["integrity"]["document_hash"]

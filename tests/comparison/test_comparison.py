@@ -144,9 +144,9 @@ def test_the_cause() -> None:
 
 def test_text_before_the_same_action_is_no_divergence() -> None:
     def run(words: str, command: str) -> dict[str, Any]:
-        deeds = [calls(call("Bash", command="make test")), calls(call("Bash", command=command))]
+        actions = [calls(call("Bash", command="make test")), calls(call("Bash", command=command))]
         return build_document(
-            [build_message("user", "Fix it."), build_message("assistant", words), *deeds]
+            [build_message("user", "Fix it."), build_message("assistant", words), *actions]
         )
 
     made = compared(run("I look.", "ls"), run("Let me see.", "git log"))

@@ -12,18 +12,20 @@ from open_token.comparison import compare
 from open_token.comparison.steps import build_transcript
 from open_token.errors import InputError
 
-NO_TALK = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
+NOT_A_SESSION = ("jcs", "jsontestsuite", "redaction", "SOURCES.tsv", "reserved.bin")
 LARGEST = 3_000_000
 
 
-def talks() -> list[dict[str, Any]]:
+def sessions() -> list[dict[str, Any]]:
     """A document of each file that is one conversation, or of the first one in it."""
     found = (
         path
         for path in sorted(CORPUS.rglob("*"))
         if path.is_file() and path.stat().st_size < LARGEST
     )
-    made = (exported(path) for path in found if path.relative_to(CORPUS).parts[0] not in NO_TALK)
+    made = (
+        exported(path) for path in found if path.relative_to(CORPUS).parts[0] not in NOT_A_SESSION
+    )
     return [document for document in made if document]
 
 
@@ -40,7 +42,7 @@ def exported(path: Path) -> dict[str, Any] | None:
 @pytest.mark.full
 @pytest.mark.parametrize("level", ["semantic", "exact"])
 def test_each_is_itself_and_differs_from_the_next(corpus: Path, level: str) -> None:
-    documents = talks()
+    documents = sessions()
     assert len(documents) > 80
     different = 0
     for place, one in enumerate(documents):
@@ -70,7 +72,7 @@ def test_each_is_itself_and_differs_from_the_next(corpus: Path, level: str) -> N
 @pytest.mark.full
 def test_one_other_action_among_other_texts_is_the_divergence(corpus: Path) -> None:
     tried = 0
-    for one in talks():
+    for one in sessions():
         other = copy.deepcopy(one)
         calls = [event for event in other["events"] if event["type"] == "tool_use"]
         if len(calls) < 4:

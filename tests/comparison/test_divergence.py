@@ -55,9 +55,14 @@ def rows(word: str) -> list[Row]:
 def test_divergence_and_resync(
     word: str, place: int, cause: str, met: int | None, radius: int
 ) -> None:
-    parting = find_divergence(rows(word))
-    assert parting is not None
-    assert (parting.row, parting.cause, parting.resync_row, parting.radius) == (
+    divergence_found = find_divergence(rows(word))
+    assert divergence_found is not None
+    assert (
+        divergence_found.row,
+        divergence_found.cause,
+        divergence_found.resync_row,
+        divergence_found.radius,
+    ) == (
         place,
         cause,
         met,
@@ -77,11 +82,11 @@ def test_the_first_difference() -> None:
 
 
 def test_what_was_done_instead_is_reported() -> None:
-    parting = find_divergence(rows("=--+="))
-    assert parting is not None
-    assert parting.a is not None
-    assert parting.b is not None
-    assert (parting.a.number, parting.b.number) == (2, 4)
+    divergence_found = find_divergence(rows("=--+="))
+    assert divergence_found is not None
+    assert divergence_found.a is not None
+    assert divergence_found.b is not None
+    assert (divergence_found.a.number, divergence_found.b.number) == (2, 4)
 
 
 def test_rows_of_both() -> None:

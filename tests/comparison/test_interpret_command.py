@@ -42,6 +42,6 @@ def test_what_could_mean_more_stays_a_command(command: str) -> None:
     assert interpret_command(action, "/w") is action
 
 
-def test_only_commands_are_heard() -> None:
+def test_only_commands_are_interpreted() -> None:
     action = Action("search", "cat a", known=True)
     assert interpret_command(action, "") is action

@@ -32,16 +32,16 @@ OTHER = build_document(
 
 
 def test_report_is_json_with_stable_names() -> None:
-    told = json.loads(msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()))
-    assert list(told) == [
+    result = json.loads(msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()))
+    assert list(result) == [
         "schema", "same", "level", "sentence", "a", "b", "equal", "counts", "first", "parting", "resync",
         "divergence_ratio", "blast_radius", "files", "notes", "differences",
     ]  # fmt: skip
-    assert told["schema"] == "open-token/diff/1"
-    assert told["same"] is False
-    assert told["counts"] == {"args_changed": 2, "extra": 1}
-    assert told["parting"]["cause"] == "decision"
-    assert told["parting"]["a"] == {
+    assert result["schema"] == "open-token/diff/1"
+    assert result["same"] is False
+    assert result["counts"] == {"args_changed": 2, "extra": 1}
+    assert result["parting"]["cause"] == "decision"
+    assert result["parting"]["a"] == {
         "step": 2,
         "seq": 2,
         "id": "evt_000002",
@@ -52,23 +52,23 @@ def test_report_is_json_with_stable_names() -> None:
         "target": "make",
         "failed": True,
     }
-    assert told["files"] == {"same": [], "differ": ["a.py"], "only_a": [], "only_b": ["b.py"]}
-    assert told["divergence_ratio"] == 0.6
-    assert told["blast_radius"] == 3
-    assert told["resync"]["a"]["step"] == 4
+    assert result["files"] == {"same": [], "differ": ["a.py"], "only_a": [], "only_b": ["b.py"]}
+    assert result["divergence_ratio"] == 0.6
+    assert result["blast_radius"] == 3
+    assert result["resync"]["a"]["step"] == 4
 
 
 def test_each_value_that_differs_has_its_pointer() -> None:
-    told = open_token.diff(ONE, OTHER).as_json()
-    assert told["differences"][0]["changes"] == [
+    result = open_token.diff(ONE, OTHER).as_json()
+    assert result["differences"][0]["changes"] == [
         {"path": "/arguments/timeout", "a": 1},
         {"path": "/arguments/env/B", "a": "2", "b": "3"},
         {"path": "/arguments/when", "b": "now"},
     ]
-    assert told["differences"][2] == {
+    assert result["differences"][2] == {
         "class": "extra",
         "a": None,
-        "b": {**told["differences"][2]["b"], "target": "b.py"},
+        "b": {**result["differences"][2]["b"], "target": "b.py"},
         "changes": [],
     }
 
@@ -77,8 +77,8 @@ def test_true_is_not_one() -> None:
     one, other = (
         build_document([calls(call("lamp", on=value, at=[value]))]) for value in (True, 1)
     )
-    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
-    assert told == [
+    result = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert result == [
         {"path": "/arguments/on", "a": True, "b": 1},
         {"path": "/arguments/at", "a": [True], "b": [1]},
     ]
@@ -100,8 +100,8 @@ def test_markers_that_compare_by_type_are_no_changes() -> None:
         for number in (1, 2)
     )
     other["conversation"]["id"] = "another"
-    told = open_token.diff(one, other).as_json()["differences"][0]["changes"]
-    assert told == [{"path": "/arguments/say", "a": "1 [REDACTED:a]", "b": "2 [REDACTED:a]"}]
+    result = open_token.diff(one, other).as_json()["differences"][0]["changes"]
+    assert result == [{"path": "/arguments/say", "a": "1 [REDACTED:a]", "b": "2 [REDACTED:a]"}]
 
 
 def test_figures_of_a_side() -> None:
@@ -115,10 +115,10 @@ def test_figures_of_a_side() -> None:
     )
 
 
-def test_the_same_has_nothing_to_tell() -> None:
-    told = open_token.diff(ONE, ONE).as_json()
-    assert told["same"] is True
-    assert (told["parting"], told["first"], told["differences"], told["blast_radius"]) == (
+def test_equal_sessions_have_no_differences() -> None:
+    result = open_token.diff(ONE, ONE).as_json()
+    assert result["same"] is True
+    assert (result["parting"], result["first"], result["differences"], result["blast_radius"]) == (
         None,
         None,
         [],

@@ -17,7 +17,7 @@ READ, BLINK = calls(call("Read", file_path="a")), calls(call("lighthouse"))
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "told"),
+    ("one", "other", "result"),
     [
         ([USER], [USER], "Same: 1 step, equal except for ids, times and counts."),
         ([USER, MAKE, READ], [USER, MADE, READ],
@@ -40,13 +40,13 @@ READ, BLINK = calls(call("Read", file_path="a")), calls(call("lighthouse"))
          "Same: 3 steps, equal except for ids, times and counts, and except for the order of parallel calls."),
     ],
 )  # fmt: skip
-def test_sentence(one: list[Batch], other: list[Batch], told: str) -> None:
-    assert open_token.diff(build_document(one), build_document(other, shift=3)).sentence == told
+def test_sentence(one: list[Batch], other: list[Batch], result: str) -> None:
+    assert open_token.diff(build_document(one), build_document(other, shift=3)).sentence == result
 
 
 def test_order_alone_at_level_exact() -> None:
     one, other = (
         build_document([calls(*made)]) for made in ((MAKE[0], READ[0]), (READ[0], MAKE[0]))
     )
-    told = open_token.diff(one, other, level="exact").sentence
-    assert told == "Same: all 1 step, but parallel calls are in a different order."
+    result = open_token.diff(one, other, level="exact").sentence
+    assert result == "Same: all 1 step, but parallel calls are in a different order."

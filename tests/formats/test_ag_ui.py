@@ -89,7 +89,7 @@ def test_a_snapshot_completes_a_text_that_broke_off() -> None:
     assert said == [("user", "hi"), ("assistant", "The water is high.")]
 
 
-def test_a_snapshot_with_both_texts_tells_both() -> None:
+def test_a_snapshot_with_two_texts_exports_both() -> None:
     short = {"id": "m", "role": "assistant", "content": "The"}
     long = {"id": "n", "role": "assistant", "content": "The water is high."}
     _, events = read(lines(BEGIN, *text("m", "The"), snapshot(user("hi"), short, long), END))
@@ -179,7 +179,7 @@ def test_thinking_of_every_version(kinds: tuple[str, ...]) -> None:
     )
 
 
-def test_sealed_reasoning() -> None:
+def test_encrypted_reasoning() -> None:
     sealed = event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId="m", encryptedValue="x")
     begin = event("REASONING_MESSAGE_START", messageId="m", role="reasoning")
     record, events = read(
@@ -191,7 +191,7 @@ def test_sealed_reasoning() -> None:
     assert [note.code for note in record.notes] == ["sealed-reasoning"]
 
 
-def test_a_sealed_value_beside_a_result_or_words_is_no_thought() -> None:
+def test_an_encrypted_value_beside_a_result_or_text_is_not_reasoning() -> None:
     result = event("TOOL_CALL_RESULT", messageId="r", toolCallId="c", content="done")
     sealed = [
         event("REASONING_ENCRYPTED_VALUE", subtype="message", entityId=n, encryptedValue="x")
@@ -240,8 +240,8 @@ def test_snapshots_with_new_ids_say_nothing_twice() -> None:
             END,
         )
     )
-    told = [(item.get("role"), item["type"]) for item in events if item["type"] != "annotation"]
-    assert told == [
+    output = [(item.get("role"), item["type"]) for item in events if item["type"] != "annotation"]
+    assert output == [
         ("user", "message"),
         ("assistant", "message"),
         ("assistant", "tool_use"),
@@ -309,7 +309,7 @@ def test_the_input_beside_a_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "output"),
     [
         (1770000000, "2026-02-02T02:40:00Z"),
         (1770000000000, "2026-02-02T02:40:00Z"),
@@ -317,9 +317,9 @@ def test_the_input_beside_a_stream() -> None:
         (5, None),
     ],
 )
-def test_times_in_seconds_and_milliseconds(given: Any, told: str | None) -> None:
+def test_times_in_seconds_and_milliseconds(given: Any, output: str | None) -> None:
     _, events = read(lines({**BEGIN, "timestamp": given}, END))
-    assert events[0].get("ts") == told
+    assert events[0].get("ts") == output
 
 
 def test_subagents_side_by_side() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.exported import everything, told, words
+from readers.exported import everything, join_texts, words
 from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["ai_studio"]
@@ -33,7 +33,7 @@ def model(text: str, **more: Any) -> dict[str, Any]:
     return {"role": "model", "text": text, **more}
 
 
-def talk(value: Any) -> list[Any]:
+def summarize_file(value: Any) -> list[Any]:
     return [event for event in summarize_events(read(value)[1]) if event[0] != "annotation"]
 
 
@@ -53,7 +53,7 @@ def test_facts_of_the_conversation() -> None:
 
 @pytest.mark.parametrize("instruction", [{"text": "S"}, {"parts": [{"text": "S"}]}, "S"])
 def test_the_system_instruction(instruction: Any) -> None:
-    assert talk(prompt(user("x"), systemInstruction=instruction)) == [
+    assert summarize_file(prompt(user("x"), systemInstruction=instruction)) == [
         ("system", "S"),
         ("user", "x"),
     ]
@@ -61,7 +61,7 @@ def test_the_system_instruction(instruction: Any) -> None:
 
 @pytest.mark.parametrize("instruction", [None, {}, {"parts": []}, {"text": ""}, 5])
 def test_no_system_instruction(instruction: Any) -> None:
-    assert talk(prompt(user("x"), systemInstruction=instruction)) == [("user", "x")]
+    assert summarize_file(prompt(user("x"), systemInstruction=instruction)) == [("user", "x")]
 
 
 def test_tokens_of_thoughts_are_reported_with_the_answer() -> None:
@@ -99,7 +99,7 @@ def test_tokens_of_thoughts_without_an_answer() -> None:
     ],
 )
 def test_a_text_and_its_parts_are_reported_once(chunk: dict[str, Any], said: Any) -> None:
-    assert talk(prompt({"role": "model", **chunk})) == [("assistant", said)]
+    assert summarize_file(prompt({"role": "model", **chunk})) == [("assistant", said)]
 
 
 def test_code_and_its_result() -> None:
@@ -183,5 +183,5 @@ def test_real_prompts_are_reported_whole(corpus: Path) -> None:
     path = corpus / "other_exports" / "google_ai_studio.json"
     reader, made = everything(path)
     assert reader == "ai_studio"
-    said = told(made)
+    said = join_texts(made)
     assert all(text in said for text in words(json.loads(path.read_text())))

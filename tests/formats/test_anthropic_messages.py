@@ -106,10 +106,10 @@ def test_results_with_blocks_errors_and_words_behind_them() -> None:
             {"role": "user", "content": [*results, text("go on")]},
         ]
     )
-    told = summarize_events(events)[3:]
-    assert told[0][1][0] == text("seen")
-    assert told[0][1][1]["base64"] == PNG
-    assert told[1:] == [
+    result = summarize_events(events)[3:]
+    assert result[0][1][0] == text("seen")
+    assert result[0][1][1]["base64"] == PNG
+    assert result[1:] == [
         ("tool", "broken"),
         ("annotation", {"kind": "result_facts", "is_error": True}),
         ("tool", ""),
@@ -380,6 +380,6 @@ def test_a_stream_that_broke_off() -> None:
 def test_two_streams_and_an_error() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
     _, events = read([*STREAM[:1], *STREAM[7:10], *STREAM[-2:], *STREAM[:1], error])
-    told = summarize_events(events)
-    assert told[0] == ("assistant", "I look.")
-    assert ("annotation", {"kind": "error", "error": error["error"]}) in told
+    result = summarize_events(events)
+    assert result[0] == ("assistant", "I look.")
+    assert ("annotation", {"kind": "error", "error": error["error"]}) in result

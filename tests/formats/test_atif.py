@@ -46,7 +46,7 @@ def beside(folder: Path, **files: Any) -> Source:
     return Source.of(folder / "main.json")
 
 
-def told(source: Source, **options: Any) -> tuple[Record, list[Event]]:
+def read_trajectory(source: Source, **options: Any) -> tuple[Record, list[Event]]:
     draft = Draft(**options)
     READER.read(source, draft)
     record = draft.finish(lambda: "0" * 64)
@@ -154,7 +154,7 @@ class TestFiles:
             main=trajectory(step("user", "one"), continued_trajectory_ref="next.json"),
             next=trajectory(step("user", "two"), continued_trajectory_ref="main.json"),
         )
-        record, events = told(source)
+        record, events = read_trajectory(source)
         assert words(events) == [("user", "one"), ("user", "two")]
         assert "repeated-file" in {note.code for note in record.notes}
 
@@ -165,7 +165,7 @@ class TestFiles:
         (tmp_path / "up.json").write_text(json.dumps(trajectory(step("user", "secret"))))
         folder = tmp_path / "inner"
         folder.mkdir()
-        record, events = told(
+        record, events = read_trajectory(
             beside(folder, main=trajectory(step("user", "one"), continued_trajectory_ref=ref))
         )
         assert words(events) == [("user", "one")]
@@ -177,18 +177,18 @@ class TestFiles:
         folder.mkdir()
         (folder / "next.json").symlink_to(tmp_path / "up.json")
         main = trajectory(step("user", "one"), continued_trajectory_ref="next.json")
-        assert words(told(beside(folder, main=main))[1]) == [("user", "one")]
+        assert words(read_trajectory(beside(folder, main=main))[1]) == [("user", "one")]
 
     def test_a_broken_continuation_does_not_cost_the_rest(self, tmp_path: Path) -> None:
         main = trajectory(step("user", "one"), continued_trajectory_ref="next.json")
         source = beside(tmp_path, main=main)
         (tmp_path / "next.json").write_text("{")
-        record, events = told(source)
+        record, events = read_trajectory(source)
         assert words(events) == [("user", "one")]
         assert "unreadable-file" in {note.code for note in record.notes}
 
     def test_ids_of_different_files_do_not_meet(self) -> None:
-        record, events = told(Source.of(GOLDEN / "embedded" / "input.json"))
+        record, events = read_trajectory(Source.of(GOLDEN / "embedded" / "input.json"))
         calls = [
             event["content"]["data"]["native_call_id"]
             for event in events
@@ -240,7 +240,7 @@ class TestMany:
             None,
         ]
         source.conversation = "a#3"
-        assert words(told(source)[1]) == [("user", "a")]
+        assert words(read_trajectory(source)[1]) == [("user", "a")]
 
     def test_a_list_is_numbered_from_nothing(self) -> None:
         documents = [json.loads(line) for line in self.DATA.splitlines()]

@@ -40,7 +40,7 @@ def log(**fields: Any) -> dict[str, Any]:
     return {"schemaType": "ModelInvocationLog", "operation": "Converse", "modelId": "m", **fields}
 
 
-def test_a_repeated_history_is_told_once() -> None:
+def test_a_repeated_history_is_exported_once() -> None:
     first = user({"text": "hi"})
     answer = reply({"text": "yo"})
     again = {"messages": [first, assistant({"text": "yo"}), user({"text": "more"})]}

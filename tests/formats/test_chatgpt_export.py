@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.exported import documents, everything, told
+from readers.exported import documents, everything, join_texts
 from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["chatgpt_export"]
@@ -454,7 +454,7 @@ def test_real_exports_are_reported_whole(corpus: Path) -> None:
     for path in sorted((corpus / "chatgpt_export").glob("*.json")):
         reader, made = everything(path)
         assert reader == "chatgpt_export"
-        said = told(made)
+        said = join_texts(made)
         for conversation in json.loads(path.read_text()):
             for node in conversation["mapping"].values():
                 content = (node["message"] or {}).get("content", {})

@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.exported import everything, told, words
+from readers.exported import everything, join_texts, words
 from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["claude_ai_export"]
@@ -17,7 +17,7 @@ READER = READERS["claude_ai_export"]
 read = build_read_function(READER)
 
 
-def talk(*messages: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+def build_export(*messages: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     return [
         {
             "uuid": "c1",
@@ -54,7 +54,9 @@ def result(name: str | None, output: Any, native: str | None = None, **more: Any
 
 
 def test_facts_of_the_conversation() -> None:
-    record, events = read(talk(human("hi", created_at="2026-01-01T00:00:01.5Z"), model("ho")))
+    record, events = read(
+        build_export(human("hi", created_at="2026-01-01T00:00:01.5Z"), model("ho"))
+    )
     facts = record.conversation
     assert (facts["id"], facts["title"], facts["started_at"]) == ("c1", "N", "2026-01-01T00:00:00Z")
     assert (facts["source_runtime"], facts["provider"]) == ("web", "anthropic")
@@ -66,7 +68,7 @@ def test_facts_of_the_conversation() -> None:
 
 def test_blocks_have_times_of_their_own() -> None:
     _, events = read(
-        talk(
+        build_export(
             model(
                 {"type": "thinking", "thinking": "t", "start_timestamp": "2026-01-01T00:00:02Z"},
                 text("a", start_timestamp="2026-01-01T00:00:03Z"),
@@ -90,7 +92,7 @@ def test_blocks_have_times_of_their_own() -> None:
     ],
 )
 def test_the_words_are_reported_once(message: dict[str, Any], said: str) -> None:
-    assert summarize_events(read(talk(message))[1]) == [("user", said)]
+    assert summarize_events(read(build_export(message))[1]) == [("user", said)]
 
 
 def test_thoughts_and_their_summaries() -> None:
@@ -101,7 +103,9 @@ def test_thoughts_and_their_summaries() -> None:
         "cut_off": True,
     }
     record, events = read(
-        talk(model(thought, {"type": "redacted_thinking"}, {"type": "thinking", "thinking": ""}))
+        build_export(
+            model(thought, {"type": "redacted_thinking"}, {"type": "thinking", "thinking": ""})
+        )
     )
     assert [event["content"].get("text", event["content"].get("data")) for event in events] == [
         *(
@@ -119,7 +123,7 @@ def test_thoughts_and_their_summaries() -> None:
 
 def test_calls_without_ids_are_paired_within_their_message() -> None:
     _, events = read(
-        talk(
+        build_export(
             model(call("search", {"q": "cancelled"})),
             model(
                 call("search", {"q": 1}),
@@ -145,7 +149,7 @@ def test_results_keep_blocks_and_facts() -> None:
         {"type": "text", "text": "x"},
     ]
     _, events = read(
-        talk(
+        build_export(
             model(
                 call("a", {}, "t1"),
                 result("a", blocks, "t1", is_error=True),
@@ -173,7 +177,9 @@ def test_attachments_and_files() -> None:
         {"file_uuid": "f1", "file_name": "p.png"},
         {"file_name": "q.pdf", "file_kind": "document"},
     ]
-    _, events = read(talk(human("see", attachments=attached, files=files, files_v2=files[:1])))
+    _, events = read(
+        build_export(human("see", attachments=attached, files=files, files_v2=files[:1]))
+    )
     assert events[0]["content"]["data"] == [
         {"type": "text", "text": "see"},
         {"type": "document", "name": "a.txt", "media_type": "txt", "bytes": 3, "text": "abc"},
@@ -185,7 +191,7 @@ def test_attachments_and_files() -> None:
 
 def test_one_answer_cut_by_its_sources() -> None:
     cited = text("moss", citations=[{"url": "u"}])
-    _, events = read(talk(model(text("Green "), cited, text("."))))
+    _, events = read(build_export(model(text("Green "), cited, text("."))))
     assert summarize_events(events) == [
         ("assistant", "Green moss."),
         (
@@ -200,7 +206,7 @@ def test_one_answer_cut_by_its_sources() -> None:
 
 def test_marks_of_the_runtime() -> None:
     record, events = read(
-        talk(
+        build_export(
             human("x", {"type": "token_budget"}, {"type": "flag", "flag": "tip", "helpline": None})
         )
     )
@@ -213,7 +219,7 @@ def test_marks_of_the_runtime() -> None:
 
 def tree(leaf: Any, **parents: str | None) -> list[dict[str, Any]]:
     messages = [human(key, uuid=key, parent_message_uuid=parent) for key, parent in parents.items()]
-    return talk(*messages, current_leaf_message_uuid=leaf)
+    return build_export(*messages, current_leaf_message_uuid=leaf)
 
 
 def test_the_line_of_the_current_leaf_is_reported() -> None:
@@ -241,13 +247,13 @@ def test_parents_that_say_nothing_make_a_line() -> None:
 
 
 def test_the_same_id_twice_loses_nothing() -> None:
-    value = talk(human("a", uuid="m"), human("b", uuid="m"), human("c"))
+    value = build_export(human("a", uuid="m"), human("b", uuid="m"), human("c"))
     assert [said for _, said in summarize_events(read(value)[1])] == ["a", "b", "c"]
 
 
 def test_the_model_of_the_api() -> None:
     record, events = read(
-        talk(model("x", stop_reason="refusal"), model="claude-opus-4-5", summary="S")
+        build_export(model("x", stop_reason="refusal"), model="claude-opus-4-5", summary="S")
     )
     assert record.participants[1]["model"] == "claude-opus-4-5"
     assert summarize_events(events) == [
@@ -296,12 +302,12 @@ def test_the_model_of_the_api() -> None:
     ],
 )
 def test_hostile_messages(message: Any) -> None:
-    _, events = read(talk(human("said", uuid="m"), message), branches="all")
+    _, events = read(build_export(human("said", uuid="m"), message), branches="all")
     assert ("user", "said") in summarize_events(events)
 
 
 def test_a_list_says_what_it_holds() -> None:
-    value = talk(human("a"), model("b"), updated_at="2026-01-02T00:00:00Z")
+    value = build_export(human("a"), model("b"), updated_at="2026-01-02T00:00:00Z")
     (found,) = READER.list_conversations(Source("x", data=json.dumps(value).encode()))
     assert (found.id, found.title, found.messages, found.updated_at) == (
         "c1",
@@ -316,7 +322,7 @@ def test_real_exports_are_reported_whole(corpus: Path) -> None:
         reader, made = everything(path)
         source = json.loads(path.read_text())
         assert (reader, len(made)) == ("claude_ai_export", len(source))
-        said = told(made)
+        said = join_texts(made)
         for conversation, document in zip(source, made, strict=True):
             turns = [event for event in document["events"] if event["type"] == "message"]
             assert len(turns) >= len(conversation["chat_messages"])

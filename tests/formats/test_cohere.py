@@ -29,7 +29,7 @@ def test_billed_units_stand_in_for_tokens() -> None:
     assert events[0]["usage"] == tokens(input_tokens=90, output_tokens=5, cache_read_tokens=64)
 
 
-def test_documents_are_told_once() -> None:
+def test_documents_are_exported_once() -> None:
     request = {"model": "command-r", "messages": [QUESTION], "documents": ["It rained."]}
     answer = {"role": "assistant", "content": "yo"}
     more = {**request, "messages": [QUESTION, answer, {"role": "user", "content": "more"}]}

@@ -102,8 +102,8 @@ def test_preferences_share_their_prompt(pair: Any) -> None:
 
 
 def test_facts_of_messages_are_preserved() -> None:
-    talk = [{"role": "user", "content": "q", "turn": 1}, {"role": "assistant", "content": "a"}]
-    _, events = read(lines({"messages": talk, "uuid": "u"}))
+    session = [{"role": "user", "content": "q", "turn": 1}, {"role": "assistant", "content": "a"}]
+    _, events = read(lines({"messages": session, "uuid": "u"}))
     facts = [event["content"].get("data") for event in events if event["type"] == "annotation"]
     assert {"kind": "message_facts", "turn": 1} in facts
 
@@ -115,8 +115,8 @@ def test_reasoning_is_no_fact() -> None:
         "thought": "a",
         "thinking_blocks": [{"type": "thinking", "thinking": "hidden"}],
     }
-    talk = [{"role": "user", "content": "q"}, answer, {**answer, "thought": "secret plan"}]
-    _, events = read(lines({"messages": talk, "uuid": "u"}))
+    session = [{"role": "user", "content": "q"}, answer, {**answer, "thought": "secret plan"}]
+    _, events = read(lines({"messages": session, "uuid": "u"}))
     assert summarize_events(events)[1:] == [
         ("user", "q"),
         ("assistant_thought", "hidden"),
@@ -129,11 +129,11 @@ def test_reasoning_is_no_fact() -> None:
 
 def test_a_result_may_name_its_call_in_a_list() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    talk = [
+    session = [
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "out", "tool_call_ids": ["c1"]},
     ]
-    _, events = read(lines({"messages": json.dumps(talk)}))
+    _, events = read(lines({"messages": json.dumps(session)}))
     assert [event["type"] for event in events][-2:] == ["tool_use", "tool_result"]
     assert events[-1]["links"] == events[-2]["links"]

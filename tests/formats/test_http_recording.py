@@ -19,7 +19,7 @@ from open_token.errors import InputError
 from open_token.registry import READERS, detect_format
 from open_token.sources.decompress import load_zstd
 from open_token.sources.source import Source
-from readers.exported import everything, told, words
+from readers.exported import everything, join_texts, words
 from readers.provider_readers import summarize_events
 
 READER = READERS["http_recording"]
@@ -114,7 +114,7 @@ def read(source: Source, chosen: str | None = None) -> tuple[Any, list[Any]]:
     return record, list(record.events)
 
 
-def talks(*items: dict[str, Any]) -> list[list[Any]]:
+def summarize_all(*items: dict[str, Any]) -> list[list[Any]]:
     """What is said in each conversation of a recording."""
     source = cassette(*items)
     return [
@@ -330,7 +330,7 @@ def test_bytes_in_a_parsed_body_are_base64() -> None:
     ],
 )
 def test_dialects(url: str, request_body: Any, response: Any, expected: Any) -> None:
-    assert talks(item(request_body, response, url)) == [expected]
+    assert summarize_all(item(request_body, response, url)) == [expected]
 
 
 def test_a_long_body_hides_nothing() -> None:
@@ -397,26 +397,26 @@ def test_nothing_but_other_traffic_is_an_error() -> None:
 def test_requests_that_go_on_are_one_conversation() -> None:
     first = item(asked(user("a")), chat("b"))
     second = item(asked(user("a"), model("b"), user("c")), chat("d"))
-    assert talks(first, second) == [
+    assert summarize_all(first, second) == [
         [("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")]
     ]
 
 
 def test_conversations_that_mix_are_reported_apart() -> None:
-    made = talks(
+    made = summarize_all(
         item(asked(user("a")), chat("b")),
         item(asked(user("x")), chat("y")),
         item(asked(user("a"), model("b"), user("c")), chat("d")),
         item(asked(user("x"), model("y"), user("z")), chat("w")),
     )
-    assert [[said for _, said in talk] for talk in made] == [
+    assert [[said for _, said in session] for session in made] == [
         ["a", "b", "c", "d"],
         ["x", "y", "z", "w"],
     ]
 
 
 def test_a_retry_stays_in_its_conversation() -> None:
-    (made,) = talks(
+    (made,) = summarize_all(
         item(asked(user("a")), {"error": {"message": "busy"}}), item(asked(user("a")), chat("b"))
     )
     assert made == [
@@ -428,8 +428,10 @@ def test_a_retry_stays_in_its_conversation() -> None:
 
 def test_the_same_question_under_another_prompt_is_another_conversation() -> None:
     prompt = {"role": "system", "content": "s"}
-    made = talks(item(asked(user("a")), chat("b")), item(asked(prompt, user("a")), chat("c")))
-    assert [[said for _, said in talk] for talk in made] == [["a", "b"], ["s", "a", "c"]]
+    made = summarize_all(
+        item(asked(user("a")), chat("b")), item(asked(prompt, user("a")), chat("c"))
+    )
+    assert [[said for _, said in session] for session in made] == [["a", "b"], ["s", "a", "c"]]
 
 
 def test_an_agent_that_a_call_started_stays_in_its_conversation() -> None:
@@ -440,20 +442,20 @@ def test_an_agent_that_a_call_started_stays_in_its_conversation() -> None:
     }
     reply = chat("")
     reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    made = talks(
+    made = summarize_all(
         item(asked(user("a")), reply), item(asked(user("Count the herons.")), chat("nine"))
     )
     assert len(made) == 1
     assert made[0][-2:] == [("user", "Count the herons."), ("assistant", "nine")]
 
 
-def test_a_history_is_reported_once_in_whatever_dialect() -> None:
+def test_a_repeated_history_is_reported_once_in_every_dialect() -> None:
     contents = [
         {"role": role, "parts": [{"text": text}]}
         for role, text in (("user", "a"), ("model", "b"), ("user", "c"))
     ]
     history = [user("a"), model("b"), user("c"), model("d"), user("e")]
-    (made,) = talks(
+    (made,) = summarize_all(
         item(asked(user("a")), chat("b")),
         item({"contents": contents}, gemini("d"), GEMINI),
         item({"model": "m", "max_tokens": 9, "messages": history}, claude("f"), CLAUDE),
@@ -464,7 +466,7 @@ def test_a_history_is_reported_once_in_whatever_dialect() -> None:
 
 def test_words_that_nobody_said_are_reported_though_the_turn_is_known() -> None:
     messages = [user("a"), model("edited"), user("c")]
-    (made,) = talks(
+    (made,) = summarize_all(
         item(asked(user("a")), chat("b")),
         item({"model": "m", "max_tokens": 9, "messages": messages}, claude("d"), CLAUDE),
     )
@@ -474,9 +476,9 @@ def test_words_that_nobody_said_are_reported_though_the_turn_is_known() -> None:
     ]
 
 
-def test_a_prompt_is_reported_once_in_whatever_dialect() -> None:
+def test_a_prompt_is_reported_once_in_every_dialect() -> None:
     history = {"input": [user("a"), model("b"), user("c")], "instructions": "s", "model": "gpt-5"}
-    (made,) = talks(
+    (made,) = summarize_all(
         item(
             {"model": "m", "system": [{"type": "text", "text": "s"}], "messages": [user("a")]},
             claude("b"),
@@ -490,7 +492,7 @@ def test_a_prompt_is_reported_once_in_whatever_dialect() -> None:
 def test_deltas_and_polls_of_the_responses_api() -> None:
     queued = responses("r1", status="queued")
     done = responses("r1", spoken("b"))
-    (made,) = talks(
+    (made,) = summarize_all(
         item({"model": "gpt-5", "input": "a", "background": True}, queued, RESPONSES),
         item(None, done, f"{RESPONSES}/r1", "GET"),
         item(None, done, f"{RESPONSES}/r1", "GET"),
@@ -620,7 +622,7 @@ def test_real_cassettes_are_reported_whole(corpus: Path) -> None:
     for path in paths:
         reader, made = everything(path)
         assert reader == "http_recording"
-        said = "".join(told(made).split())
+        said = "".join(join_texts(made).split())
         for exchange in yaml.load(path.read_text(), yaml.CSafeLoader)["interactions"]:
             for text in _texts(
                 [exchange["request"]["parsed_body"], exchange["response"].get("parsed_body")]

@@ -80,7 +80,7 @@ def packed(method: int = zipfile.ZIP_DEFLATED, **members: Any) -> bytes:
     return out.getvalue()
 
 
-def told(source: Source, **options: Any) -> tuple[Record, list[Event]]:
+def read_log(source: Source, **options: Any) -> tuple[Record, list[Event]]:
     assert READER.sniff(source)
     draft = Draft(**options)
     READER.read(source, draft)
@@ -136,7 +136,7 @@ class TestSamples:
             packed(**{"_journal/start.json": {"version": 2, "eval": SPEC}}),
         ):
             with pytest.raises(InputError) as caught:
-                told(Source("log", data=data))
+                read_log(Source("log", data=data))
             assert caught.value.code == "input.no-events"
 
     def test_a_sample_that_is_not_there_is_an_error(self) -> None:
@@ -147,7 +147,7 @@ class TestSamples:
             source = Source("log", data=data)
             source.conversation = "9_epoch_9"
             with pytest.raises(InputError):
-                told(source)
+                read_log(source)
 
 
 class TestZstd:
@@ -162,12 +162,12 @@ class TestZstd:
             for name, value in self.MEMBERS.items():
                 made.writestr(name, json.dumps(value))
         assert (
-            told(Source("log.eval", data=out.getvalue()))[1]
-            == told(Source("l", data=packed(**self.MEMBERS)))[1]
+            read_log(Source("log.eval", data=out.getvalue()))[1]
+            == read_log(Source("l", data=packed(**self.MEMBERS)))[1]
         )
         broken = out.getvalue().replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe")
         with pytest.raises(InputError) as caught:
-            told(Source("log.eval", data=broken))
+            read_log(Source("log.eval", data=broken))
         assert caught.value.code == "input.zip"
 
     def test_without_its_package_it_is_named_with_a_way_out(
@@ -183,14 +183,14 @@ class TestZstd:
                 struct.pack_into("<H", data, place + offset, 93)
                 place = data.find(mark, place + 1)
         with pytest.raises(InputError) as caught:
-            told(Source("log.eval", data=bytes(data)))
+            read_log(Source("log.eval", data=bytes(data)))
         assert caught.value.code == "input.zstd"
         assert "inspect log dump" in str(caught.value.help)
 
     def test_a_damaged_member_is_an_error(self) -> None:
         data = packed(**{"header.json": log(), "samples/1_epoch_1.json": sample()})
         with pytest.raises(InputError):
-            told(Source("log.eval", data=data.replace(b"PK\x01\x02", b"PK\x01\x03")))
+            read_log(Source("log.eval", data=data.replace(b"PK\x01\x02", b"PK\x01\x03")))
 
 
 class TestMessages:
@@ -282,7 +282,7 @@ class TestMessages:
         assert words(made) == [("user", "all of it"), ("user", "see attachment://a")]
 
     def test_all_samples_take_no_longer_than_each_of_them(self) -> None:
-        def tell_all(count: int) -> None:
+        def read_all(count: int) -> None:
             source = Source(
                 "log",
                 data=json.dumps(log(*(sample(id=number) for number in range(count)))).encode(),
@@ -291,7 +291,7 @@ class TestMessages:
                 source.conversation = found.id
                 READER.read(source, Draft())
 
-        assert grows_linearly(tell_all, 400)
+        assert grows_linearly(read_all, 400)
 
     def test_ranges_far_beyond_the_pool_cost_nothing(self) -> None:
         refs = [[0, 10**9]] * 1000 + [[-5, 1], ["a", 1], 0, None]
@@ -427,7 +427,7 @@ def test_every_word_of_the_real_files_is_kept(corpus: Path) -> None:
         for found in READER.list_conversations(Source.of(path)):
             source = Source.of(path)
             source.conversation = found.id
-            _, events = told(source, branches="all")
+            _, events = read_log(source, branches="all")
             kept = "\n".join(iter_strings([event["content"] for event in events]))
             whole = json.loads(_text_of(path, found.id))
             attached = whole.get("attachments", {})

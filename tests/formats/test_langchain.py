@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.framework_files import claimed, exported, lines, notes_of, paired, said_in, told
+from readers.framework_files import claimed, exported, join_texts, lines, notes_of, paired, said_in
 from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["langchain"]
@@ -259,7 +259,7 @@ def test_a_tool_that_never_ended_has_no_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told_as"),
+    ("given", "read_as"),
     [
         ('{"a": 1}', {"a": 1}),
         ("{'a': None}", {"a": None}),
@@ -267,9 +267,9 @@ def test_a_tool_that_never_ended_has_no_result() -> None:
         ("plain", {"raw": "plain"}),
     ],
 )
-def test_arguments_as_python_shows_them(given: str, told_as: Any) -> None:
+def test_arguments_as_python_shows_them(given: str, read_as: Any) -> None:
     _, events = read([run("1", kind="tool", inputs={"input": given}, outputs={"output": "x"})])
-    assert events[0]["content"]["data"]["arguments"] == told_as
+    assert events[0]["content"]["data"]["arguments"] == read_as
 
 
 def test_threads_are_conversations() -> None:
@@ -386,6 +386,6 @@ def test_real_runs(corpus: Path) -> None:
         answered = [*said_in([item["outputs"] for item in runs["patch"]], ("content",))]
         assert asked
         assert answered
-        assert all(text in told(document) for text in asked + answered)
+        assert all(text in join_texts(document) for text in asked + answered)
         assert [event["role"] for event in document["events"]] == ["user", "assistant"]
         assert document["events"][1]["usage"]["reasoning_tokens"] == 1408

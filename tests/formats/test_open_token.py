@@ -93,11 +93,11 @@ def spread(event: Json) -> Json:
 def record_of(*values: Any, now: str | None = None) -> Record:
     data = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     return read_record(
-        Source("talk", data=data), Context(ExportOptions.of({}), now=now), "open_token"
+        Source("session", data=data), Context(ExportOptions.of({}), now=now), "open_token"
     )
 
 
-def told(record: Record) -> list[str]:
+def list_note_codes(record: Record) -> list[str]:
     return [note.code for note in record.notes]
 
 
@@ -137,27 +137,34 @@ def test_line_shapes_may_be_mixed() -> None:
 
 
 def test_a_stream_without_footer_is_incomplete() -> None:
-    assert told(record_of(HEADER, *map(flat, EVENTS))) == ["incomplete-stream"]
+    assert list_note_codes(record_of(HEADER, *map(flat, EVENTS))) == ["incomplete-stream"]
 
 
 @pytest.mark.parametrize("mode", ["json", "ndjson"])
 def test_an_export_that_was_changed_is_reported(mode: str) -> None:
     made = io.BytesIO()
     options = ExportOptions.of({"mode": mode, "integrity": "hash"})
-    export(Source("talk.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
+    export(Source("session.json", data=json.dumps(DOCUMENT).encode()), made, Context(options))
     assert (
-        told(read_record(Source("talk.json", data=made.getvalue()), Context(options), "open_token"))
+        list_note_codes(
+            read_record(
+                Source("session.json", data=made.getvalue()), Context(options), "open_token"
+            )
+        )
         == []
     )
     other = made.getvalue().replace(b"evt_000002", b"evt_000009")
-    assert told(read_record(Source("talk.json", data=other), Context(options), "open_token")) == [
-        "changed-export"
-    ]
+    assert list_note_codes(
+        read_record(Source("session.json", data=other), Context(options), "open_token")
+    ) == ["changed-export"]
 
 
 def test_a_hash_of_another_kind_is_not_judged() -> None:
     assert (
-        told(record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))) == []
+        list_note_codes(
+            record_of(changed(integrity={"hash_alg": "sha512", "events_hash": "0" * 128}))
+        )
+        == []
     )
 
 
@@ -254,7 +261,7 @@ def test_what_an_event_lacks_is_put_in_its_place() -> None:
 )
 def test_what_cannot_be_kept_is_reported(document: Json, code: str) -> None:
     record = record_of(document)
-    assert told(record) == [code]
+    assert list_note_codes(record) == [code]
     assert len(list(record.events)) == 3
 
 
@@ -325,11 +332,11 @@ def test_an_event_that_no_pass_could_work_on_is_refused(changes: Json, what: str
     with pytest.raises(InputError) as caught:
         record_of(with_event(**changes))
     assert what in caught.value.what
-    assert (caught.value.where, caught.value.code) == ("talk:events[1]", "input.export")
+    assert (caught.value.where, caught.value.code) == ("session:events[1]", "input.export")
     lines = map(nested, with_event(**changes)["events"])
     with pytest.raises(InputError) as caught:
         record_of(HEADER, *lines, FOOTER)
-    assert caught.value.where == "talk:3"
+    assert caught.value.where == "session:3"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.framework_files import claimed, exported, notes_of, paired, said_in, told
+from readers.framework_files import claimed, exported, join_texts, notes_of, paired, said_in
 from readers.provider_readers import PNG, build_read_function, summarize_events, tokens
 
 READER = READERS["openai_agents"]
@@ -74,7 +74,7 @@ def test_an_approval_is_a_call_without_result() -> None:
     assert record.notes == []
 
 
-def test_an_approval_alone_tells_its_call() -> None:
+def test_an_approval_without_its_call_adds_the_call() -> None:
     _, events = read(
         state(
             current_step={
@@ -259,7 +259,7 @@ def test_real_states(corpus: Path) -> None:
         document = exported(path)
         value = json.loads(path.read_text())
         paired(document["events"])
-        everything = told(document)
+        everything = join_texts(document)
         assert all(
             text in everything
             for text in [

@@ -24,19 +24,19 @@ def said(name: str, role: str, text: str) -> dict[str, Any]:
     return {"id": name, "type": "message", "role": role, "content": [part]}
 
 
-def test_pieces_without_an_end_are_told() -> None:
+def test_pieces_without_an_end_are_exported() -> None:
     _, events = read([SESSION, piece("a", "The "), piece("a", "wat")])
     assert summarize_events(events) == [("assistant", "The wat")]
 
 
-def test_pieces_are_not_told_beside_the_whole() -> None:
+def test_pieces_are_not_exported_beside_the_whole() -> None:
     done = {"type": "response.output_text.done", "item_id": "a", "text": "The water"}
     item = {"type": "response.output_item.done", "item": said("a", "assistant", "The water")}
     events = [SESSION, piece("a", "The "), piece("a", "water"), done, piece("a", "water"), item]
     assert summarize_events(read(events)[1]) == [("assistant", "The water")]
 
 
-def test_changed_instructions_are_told() -> None:
+def test_changed_instructions_are_exported() -> None:
     first = {"type": "session.update", "session": {"instructions": "be brief"}}
     echo = {"type": "session.updated", "session": {"instructions": "be brief"}}
     second = {"type": "session.updated", "session": {"instructions": "be long"}}

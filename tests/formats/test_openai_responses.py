@@ -214,8 +214,8 @@ def test_an_answer_that_failed() -> None:
     body = reply(
         status="failed", error={"code": "server_error", "message": "no"}, usage={"input_tokens": 3}
     )
-    told = summarize_events(read(body)[1])
-    assert told == [
+    reported = summarize_events(read(body)[1])
+    assert reported == [
         ("annotation", {"kind": "usage"}),
         ("annotation", {"kind": "message_facts", "status": "failed"}),
         ("annotation", {"kind": "error", "error": {"code": "server_error", "message": "no"}}),

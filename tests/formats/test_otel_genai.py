@@ -10,7 +10,7 @@ import pytest
 from open_token.errors import InputError
 from open_token.registry import READERS
 from open_token.sources.source import Source
-from readers.framework_files import claimed, exported, lines, notes_of, paired, said_in, told
+from readers.framework_files import claimed, exported, join_texts, lines, notes_of, paired, said_in
 from readers.provider_readers import build_read_function, summarize_events, tokens
 
 READER = READERS["otel_genai"]
@@ -189,7 +189,7 @@ def test_a_result_that_only_the_next_prompt_shows() -> None:
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
 
 
-def test_tools_without_any_call_of_a_model_tell_it_themselves() -> None:
+def test_tool_spans_without_a_model_call_add_their_own_calls() -> None:
     record, events = read(
         batch(
             agent("r", 0, 9, gen_ai__request__model="gpt-5"),
@@ -321,7 +321,7 @@ def test_a_span_of_the_client_beside_its_instrumentation_says_nothing_twice(wher
     ]
 
 
-def test_a_call_without_words_is_counted_when_nothing_else_tells_of_it() -> None:
+def test_a_model_call_without_content_is_counted_where_nothing_else_counts_it() -> None:
     spans = [chat(f"c{n}", n, gen_ai__usage__input_tokens=n) for n in (1, 2)]
     _, events = read(lines(batch(chat("w", 0, [user("q")], [model("a")], until=1), *spans)))
     assert [event["usage"]["input_tokens"] for event in events if "usage" in event] == [1, 2]
@@ -339,10 +339,10 @@ def test_all_messages_on_the_span_of_an_agent_are_not_reported_before_its_calls(
     ]
     _, events = read(lines(batch(*spans)))
     paired(events)
-    told = [text for role, text in summarize_events(events) if role != "assistant" or text]
+    join_texts = [text for role, text in summarize_events(events) if role != "assistant" or text]
     assert [event["type"] for event in events].count("tool_use") == 1
-    assert told.count("done") == 1
-    assert told[-2:] == ["done", "beside"]
+    assert join_texts.count("done") == 1
+    assert join_texts[-2:] == ["done", "beside"]
     _, events = read(lines(batch(agent("a", 0, 5, pydantic_ai__all_messages=whole))))
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result", "message"]
 
@@ -577,7 +577,7 @@ def test_hostile_shapes(odd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told_as"),
+    ("name", "read_as"),
     [
         ("cache_read__input_tokens", "cache_read_tokens"),
         ("cache_read_input_tokens", "cache_read_tokens"),
@@ -590,7 +590,7 @@ def test_hostile_shapes(odd: Any) -> None:
         ("details__reasoning_tokens", "reasoning_tokens"),
     ],
 )
-def test_tokens_by_every_name_that_dialects_have_for_them(name: str, told_as: str) -> None:
+def test_tokens_by_every_name_that_dialects_have_for_them(name: str, read_as: str) -> None:
     spent = {
         "gen_ai__usage__input_tokens": 20,
         "gen_ai__usage__output_tokens": 9,
@@ -598,7 +598,7 @@ def test_tokens_by_every_name_that_dialects_have_for_them(name: str, told_as: st
     }
     _, events = read(batch(chat("c", 1, [user("hi")], [model("ho")], **spent)))
     (usage,) = [event["usage"] for event in events if "usage" in event]
-    assert usage == tokens(input_tokens=20, output_tokens=9, **{told_as: 7})
+    assert usage == tokens(input_tokens=20, output_tokens=9, **{read_as: 7})
 
 
 def test_real_traces(corpus: Path) -> None:
@@ -610,7 +610,7 @@ def test_real_traces(corpus: Path) -> None:
             else [json.loads(path.read_text())]
         )
         paired(document["events"])
-        everything = told(document)
+        everything = join_texts(document)
         names = (
             "gen_ai.input.messages",
             "gen_ai.output",

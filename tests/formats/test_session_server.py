@@ -161,8 +161,8 @@ def test_a_subagent_stands_between_its_call_and_the_result() -> None:
         turn("d", "assistant", "end"),
     ]
     record, events = read(turns)
-    told = [event["type"] for event in events]
-    assert told == [
+    output = [event["type"] for event in events]
+    assert output == [
         "tool_use",
         "span_start",
         "message",
@@ -425,8 +425,8 @@ def test_why_a_turn_ended_and_what_failed_before() -> None:
     record, said = read(
         [turn("a", "assistant", "half", finish_reason="length", attempts=[attempt])]
     )
-    told = [event["content"]["data"] for event in said if event["type"] == "annotation"]
-    assert told == [
+    output = [event["content"]["data"] for event in said if event["type"] == "annotation"]
+    assert output == [
         {
             "kind": "failed_attempt",
             "failure_reason": "overloaded",

@@ -9,7 +9,7 @@ import pytest
 
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
-from readers.exported import everything, told, words
+from readers.exported import everything, join_texts, words
 from readers.provider_readers import build_read_function, summarize_events
 
 READER = READERS["sharegpt"]
@@ -17,13 +17,13 @@ READER = READERS["sharegpt"]
 read = build_read_function(READER)
 
 
-def talk(*turns: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
+def build_rows(*turns: tuple[str, Any], **more: Any) -> list[dict[str, Any]]:
     return [{"conversations": [{"from": tag, "value": value} for tag, value in turns], **more}]
 
 
 def test_tags() -> None:
     record, events = read(
-        talk(
+        build_rows(
             ("system", "s"),
             ("human", "h"),
             ("gpt", "g"),
@@ -47,7 +47,7 @@ def test_tags() -> None:
 
 def test_the_system_prompt_and_the_tools_beside_the_turns() -> None:
     tools = '[{"name": "a"}, {"function": {"name": "b"}}, 5]'
-    _, events = read(talk(("human", "h"), system="s", tools=tools))
+    _, events = read(build_rows(("human", "h"), system="s", tools=tools))
     assert summarize_events(events) == [
         ("system", "s"),
         ("annotation", {"kind": "tools", "names": ["a", "b"]}),
@@ -70,7 +70,7 @@ def test_the_system_prompt_and_the_tools_beside_the_turns() -> None:
     ],
 )
 def test_calls(value: Any, tool: str, arguments: Any) -> None:
-    _, events = read(talk(("function_call", value), ("observation", "out")))
+    _, events = read(build_rows(("function_call", value), ("observation", "out")))
     assert events[0]["content"]["data"] == {"tool_name": tool, "arguments": arguments}
     assert summarize_events(events[1:]) == [("tool", "out")]
     assert events[0]["links"] == events[1]["links"]
@@ -79,7 +79,7 @@ def test_calls(value: Any, tool: str, arguments: Any) -> None:
 def test_calls_and_results_pair_by_order() -> None:
     calls = '[{"name": "a"}, {"name": "b"}]'
     _, events = read(
-        talk(
+        build_rows(
             ("function_call", calls),
             ("observation", "1"),
             ("observation", "2"),
@@ -123,7 +123,7 @@ def test_messages_with_media_are_nobody_elses(name: str) -> None:
 
 
 def test_the_worse_answer_is_a_branch() -> None:
-    value = talk(
+    value = build_rows(
         ("human", "q"),
         chosen={"from": "gpt", "value": "good"},
         rejected={"from": "gpt", "value": "bad"},
@@ -137,7 +137,7 @@ def test_the_worse_answer_is_a_branch() -> None:
 
 def test_other_columns_are_labels() -> None:
     _, events = read(
-        talk(("human", "h"), ("gpt", "g"), id="i", score=0.5, topic=None, tools="none")
+        build_rows(("human", "h"), ("gpt", "g"), id="i", score=0.5, topic=None, tools="none")
     )
     assert summarize_events(events) == [
         ("annotation", {"kind": "labels", "labels": {"score": 0.5}}),
@@ -148,7 +148,7 @@ def test_other_columns_are_labels() -> None:
 
 
 def test_lines_and_choice() -> None:
-    rows = talk(("human", "one")) + talk(("human", "two"), id="x")
+    rows = build_rows(("human", "one")) + build_rows(("human", "two"), id="x")
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     for data in (lines, json.dumps(rows).encode()):
         source = Source("x", data=data)
@@ -181,7 +181,9 @@ def test_what_is_not_claimed(value: Any) -> None:
     "turn", [(5, "x"), ([], {}), ("gpt", {"a": 1}), ("human", None), ("observation", [1])]
 )
 def test_hostile_turns(turn: tuple[Any, Any]) -> None:
-    value = talk(("human", "said"), turn, tools=5, system=[], images={"a": 1}, chosen=5, model=[])
+    value = build_rows(
+        ("human", "said"), turn, tools=5, system=[], images={"a": 1}, chosen=5, model=[]
+    )
     assert ("user", "said") in summarize_events(read(value)[1])
 
 
@@ -190,7 +192,7 @@ def test_real_data_is_reported_whole(corpus: Path) -> None:
         reader, made = everything(path)
         rows = json.loads(path.read_text())
         assert (reader, len(made)) == ("sharegpt", len(rows))
-        said = told(made)
+        said = join_texts(made)
         for row in rows:
             for turn in row.get("conversations", row.get("messages")):
                 tag, value = (

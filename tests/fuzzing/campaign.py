@@ -104,9 +104,9 @@ class Campaign:
         stem = f"{self.name}-{len(self.findings):02d}-{re.sub('[^A-Za-z0-9]+', '-', kind)[:70].strip('-')}"
         (self._folder / f"{stem}.bin").write_bytes(small)
         (self._folder / f"{stem}.whole").write_bytes(data)
-        told = "".join(traceback.format_exception(problem))
+        result = "".join(traceback.format_exception(problem))
         (self._folder / f"{stem}.txt").write_text(
-            f"{kind}\n{settings!r}\n{small[:4000]!r}\n\n{told}", "utf-8", "replace"
+            f"{kind}\n{settings!r}\n{small[:4000]!r}\n\n{result}", "utf-8", "replace"
         )
         print(f"finding: {kind}", flush=True)
 

@@ -62,10 +62,10 @@ def check(data: bytes, settings: bool) -> None:
     value, faults = check_parse(data)
     if value is not PARSED:
         check_canonical(value, faults)
-        tell(validate(value))
+        print_problems(validate(value))
         verify(value)
     problems = validate_bytes(data)
-    tell(problems)
+    print_problems(problems)
     check_verdict(data, problems)
     check_reading(data, problems)
     if settings:
@@ -115,7 +115,7 @@ def check_canonical(value: Any, faults: list[Fault]) -> None:
         raise Violated("canonical bytes: not the same once more")
 
 
-def tell(problems: list[Problem]) -> None:
+def print_problems(problems: list[Problem]) -> None:
     """Problems can be printed, and tell nothing of what was said."""
     raw = msgspec.json.encode([problem._asdict() for problem in problems])
     if CANARY.encode() in raw:
@@ -127,12 +127,12 @@ def check_verdict(data: bytes, problems: list[Problem]) -> None:
     verdict = verify_bytes(data)
     msgspec.json.encode(verdict._asdict())
     # A tree of an unknown kind is an error of form: verify leaves it unchecked, and says so.
-    told = [
+    result = [
         problem
         for problem in problems
         if problem.severity == "error" and problem.place != "integrity.tree.alg"
     ]
-    errors = {problem.id for problem in told}
+    errors = {problem.id for problem in result}
     if verdict.status == VERIFIED and errors & HASHES:
         raise Violated("verified: but validate finds another hash")
     if verdict.status not in (VERIFIED, UNVERIFIABLE) and not errors & HASHES:
@@ -235,7 +235,7 @@ def command(words: list[str], data: bytes) -> tuple[int, bytes]:
         with patch.object(sys, "stderr", streams[2]):
             code = main(words)
         streams[1].flush()
-    told = said.getvalue()
+    result = said.getvalue()
     for stream in streams[1:]:
         stream.detach()
-    return code, told
+    return code, result

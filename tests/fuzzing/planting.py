@@ -58,7 +58,7 @@ NEAR_WORDS = {"near-secret-word", "near-password-word"}
 """Rules for a value that only a word somewhere near it gives away."""
 
 # What words tell that a cut leaves apart from the value, or that are cut themselves.
-TOLD_BY_WORDS = frozenset(
+FOUND_BY_CONTEXT = frozenset(
     "private-jwk seed-phrase compared-secret spoken-password spaced-password sidekiq-setting "
     "zapier-hook pipedream-hook calendar-address curl-key connection-string portainer-token "
     "intercom-token authress-key teamwork-token fullstory-key"
@@ -255,7 +255,7 @@ def is_seen(plant: Plant, form: str) -> bool:
     if plant.rule in NEAR_WORDS and (form.startswith("cut") or form == "after an escape"):
         return False  # the other half, or the letter of the escape, makes another value of it
     if form.startswith("cut"):
-        return plant.rule not in TOLD_BY_WORDS and plant.level == "secrets"
+        return plant.rule not in FOUND_BY_CONTEXT and plant.level == "secrets"
     if form in ("full width", "HTML"):
         return plant.rule not in LINES
     return not form.startswith(PACKED) or len(plant.text) >= LEAST_ENCODED

@@ -43,7 +43,7 @@ def conversations(more: Iterable[Path] = ()) -> list[bytes]:
         found += _of_case(path)
     for folder in more:
         found += [
-            data for path in sorted(folder.rglob("*")) if path.is_file() and (data := _told(path))
+            data for path in sorted(folder.rglob("*")) if path.is_file() and (data := _export(path))
         ]
     return [data for data in dict.fromkeys(found) if len(data) <= LARGEST]
 
@@ -53,7 +53,7 @@ def real() -> list[Path]:
     return [CORPUS] if CORPUS.is_dir() else []
 
 
-def _told(path: Path) -> bytes:
+def _export(path: Path) -> bytes:
     """What a file tells, or its beginning; nothing when no reader takes it."""
     data = path.read_bytes()
     if len(data) > LARGEST:

@@ -72,10 +72,10 @@ def check_report(source: Source, reader: str | None, context: Context) -> None:
         reader = reader or detect_format(source)
         chosen(source, reader, 0)
         receipt = export(source, io.BytesIO(), context, reader, witness)
-        told = str(measure_fidelity(source, reader, witness, receipt.notes).as_json())
+        result = str(measure_fidelity(source, reader, witness, receipt.notes).as_json())
     except OpenTokenError as problem:
-        told = str(problem)
-    if CANARY in told:
+        result = str(problem)
+    if CANARY in result:
         raise Violated("content in a report: it repeats what was said")
 
 

@@ -323,6 +323,6 @@ words = st.sampled_from(
 
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(st.lists(st.dictionaries(keys, words | json_values, max_size=6), max_size=6))
-def test_whatever_a_file_holds_a_conversation_is_made(events: list[object]) -> None:
+def test_any_file_content_yields_a_conversation(events: list[object]) -> None:
     made = {"conversation": {}, "participants": [], "events": events}
     assert all(turn.text or getattr(turn, "calls", None) for turn in build_conversation(made).turns)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ def ending(*events: Any) -> HandoffCopyDetector:
     return made
 
 
-def test_the_last_words_tell_of_what_it_is_a_copy() -> None:
+def test_the_last_message_names_the_session_that_was_copied() -> None:
     note = f"{NOTE_PREFIX}conversation some, id, 12 events, events_hash sha256:ab. It is"
     found = ending(event("message", "hello"), event("message", note), event("annotation"))
     assert (found.is_note, found.origin) == (True, "some, id")

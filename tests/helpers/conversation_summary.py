@@ -33,23 +33,25 @@ def read_again(data: bytes, folder: Path, **words: Any) -> Document:
 
 
 def summarize(document: Document, to: str) -> list[Any]:
-    """The talk of the main run; a call carries its result and the talk of its subagents, a subagent
+    """The session of the main run; a call carries its result and the session of its subagents, a subagent
     alone stands in.
 
     Thoughts without words, empty messages and branches are no part of it. In ATIF a result without
     a call is what the environment said; a trace cannot tell what was heard before and what after a
     subagent that serves no call."""
-    talk = _Told(document, "user" if to == "atif" else "result").talk("")
-    return talk if to == "atif" else sorted(talk, key=lambda item: item[0] == "agent")
+    list_content = _Summary(document, "user" if to == "atif" else "result").list_content("")
+    return (
+        list_content if to == "atif" else sorted(list_content, key=lambda item: item[0] == "agent")
+    )
 
 
 def count_usage(document: Document) -> Counter[str]:
     """All tokens that are counted, outside of what was left."""
-    made = _Told(document, "result")
+    made = _Summary(document, "result")
     return sum((made.usage[span] for span in made.usage if span not in made.aside), Counter())
 
 
-class _Told:
+class _Summary:
     def __init__(self, document: Document, orphans: str) -> None:
         self._orphans = orphans
         self.aside: set[str] = set()
@@ -60,13 +62,15 @@ class _Told:
         for event in document["events"]:
             self._take(event)
 
-    def talk(self, span: str) -> list[Any]:
+    def list_content(self, span: str) -> list[Any]:
         made: list[Any] = []
         for item in self._runs[span]:
             if isinstance(item, str):
-                made += [("agent", inner)] if (inner := self.talk(item)) else []
+                made += [("agent", inner)] if (inner := self.list_content(item)) else []
             elif isinstance(item, dict):
-                inner = [talk for run in item["runs"] if (talk := self.talk(run))]
+                inner = [
+                    list_content for run in item["runs"] if (list_content := self.list_content(run))
+                ]
                 made.append(
                     (item["tool"], item["arguments"], item["result"], item["failed"], inner)
                 )

@@ -13,15 +13,15 @@ from open_token import registry
 from open_token.builder.draft import Draft
 from open_token.sources.source import Source
 
-TITLE = "Fake Talk"
+TITLE = "Fake Session"
 PLACES = ("$FAKE_HOME/*.jsonl", ".fake/*/*.jsonl")
 PARTS = ("part-*.jsonl",)
-NAME = "fake_talk"
+NAME = "fake_session"
 _REGISTERED = registry.READERS
 
 
 def sniff(source: Source) -> bool:
-    return any(isinstance(record, dict) and "fake_talk" in record for record in source.sample)
+    return any(isinstance(record, dict) and "fake_session" in record for record in source.sample)
 
 
 def read(source: Source, draft: Draft) -> None:
@@ -31,13 +31,13 @@ def read(source: Source, draft: Draft) -> None:
             draft.add_message("user", record["say"], person, ts=record.get("ts"))
         elif "think" in record:
             draft.add_reasoning(record["think"], model)
-        elif "fake_talk" in record:
-            draft.conversation["id"] = record["fake_talk"]
+        elif "fake_session" in record:
+            draft.conversation["id"] = record["fake_session"]
 
 
 def peek(records: list[Any]) -> dict[str, Any]:
     first = records[0] if records else {}
-    return {"id": first.get("fake_talk"), "cwd": first.get("cwd"), "title": first.get("title")}
+    return {"id": first.get("fake_session"), "cwd": first.get("cwd"), "title": first.get("title")}
 
 
 def install_fake_format(
@@ -65,7 +65,7 @@ def write_fake_session(
 ) -> Path:
     """A conversation on the disk, so many seconds older than the newest."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    records = [{"fake_talk": id or path.stem, **facts}, *({"say": text} for text in says)]
+    records = [{"fake_session": id or path.stem, **facts}, *({"say": text} for text in says)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
     return path

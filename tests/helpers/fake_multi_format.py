@@ -1,4 +1,4 @@
-"""A reader for the tests: a JSON list of conversations, each {"talk": id, "says": [...], "odd":
+"""A reader for the tests: a JSON list of conversations, each {"session": id, "says": [...], "odd":
 [...]}."""
 
 from typing import Any
@@ -10,18 +10,18 @@ from open_token.builder.draft import Draft
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
-NAME = "many_talks"
+NAME = "many_sessions"
 
 
 def sniff(source: Source) -> bool:
-    """A list of talks."""
-    return bool(_talks(source))
+    """A list of sessions."""
+    return bool(_list_conversations(source))
 
 
-def _talks(source: Source) -> list[Any]:
+def _list_conversations(source: Source) -> list[Any]:
     value = source.document if source.shape == "document" else []
     return (
-        [item for item in value if isinstance(item, dict) and "talk" in item]
+        [item for item in value if isinstance(item, dict) and "session" in item]
         if isinstance(value, list)
         else []
     )
@@ -29,20 +29,20 @@ def _talks(source: Source) -> list[Any]:
 
 def list_conversations(source: Source) -> list[Found]:
     """All of them."""
-    return [Found(item["talk"], title=item.get("title")) for item in _talks(source)]
+    return [Found(item["session"], title=item.get("title")) for item in _list_conversations(source)]
 
 
 def find_owner(source: Source, at: str, value: Any) -> str | None:
-    """A talk is its own; anything else is nobody's."""
-    return value.get("talk") if isinstance(value, dict) else None
+    """A session is its own; anything else is nobody's."""
+    return value.get("session") if isinstance(value, dict) else None
 
 
 def read(source: Source, draft: Draft) -> None:
     """Tell one."""
     person = draft.get_actor("human", "user")
-    for item in _talks(source):
-        if source.conversation in (None, item["talk"]):
-            draft.conversation["id"] = item["talk"]
+    for item in _list_conversations(source):
+        if source.conversation in (None, item["session"]):
+            draft.conversation["id"] = item["session"]
             if item.get("title"):
                 draft.conversation["title"] = item["title"]
             for words in item["says"]:
@@ -56,7 +56,7 @@ def install_multi_format(monkeypatch: pytest.MonkeyPatch) -> None:
     add_reader(
         monkeypatch,
         NAME,
-        title="Many talks",
+        title="Many sessions",
         sniff=sniff,
         # Looked up when it is called, so that a test can replace it.
         read=lambda source, draft: read(source, draft),

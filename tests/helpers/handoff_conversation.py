@@ -87,10 +87,10 @@ SMALL = build_document(
 )
 
 
-def summarize(talk: HandoffConversation, *, failures: bool = True) -> list[tuple[Any, ...]]:
-    """What a talk says, in order."""
+def summarize(recorded: HandoffConversation, *, failures: bool = True) -> list[tuple[Any, ...]]:
+    """What a session says, in order."""
     made: list[tuple[Any, ...]] = []
-    for turn in talk.turns:
+    for turn in recorded.turns:
         if isinstance(turn, Prompt):
             made.append(("user", turn.text))
             continue
@@ -114,11 +114,11 @@ def write_session(session: HandoffSession, folder: Path) -> Path:
 
 
 def hand_over(
-    agent: str, talk: HandoffConversation, folder: Path, **env: str
+    agent: str, recorded: HandoffConversation, folder: Path, **env: str
 ) -> tuple[HandoffSession, HandoffConversation]:
     """The session of an agent, and what our own reader makes of it."""
     session = load_handoff_module(agent).build_session(
-        talk, HandoffDestination(CWD, Path("/home/sam"), env)
+        recorded, HandoffDestination(CWD, Path("/home/sam"), env)
     )
     back = open_token.export(write_session(session, folder), redact="none")
     assert not [fault for fault in open_token.validate(back) if fault.severity == "error"]

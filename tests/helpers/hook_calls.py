@@ -18,7 +18,7 @@ class Session:
     id: str
 
 
-TALKS = {
+SESSIONS = {
     "claude-code": Session(
         "claude_code/basic",
         ".claude/projects/-home-ada/{id}.jsonl",
@@ -55,10 +55,10 @@ TALKS = {
 def write_sessions(home: Path) -> dict[str, Path]:
     """Put every conversation where its runtime would have it."""
     found = {}
-    for name, talk in TALKS.items():
-        source = next((GOLDEN / talk.case).glob("input*"))
+    for name, session in SESSIONS.items():
+        source = next((GOLDEN / session.case).glob("input*"))
         source = next(source.iterdir()) if source.is_dir() else source
-        found[name] = home / talk.place.format(id=talk.id)
+        found[name] = home / session.place.format(id=session.id)
         found[name].parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, found[name])
     return found
@@ -66,7 +66,7 @@ def write_sessions(home: Path) -> dict[str, Path]:
 
 def build_hook_calls(name: str, path: Path) -> list[dict[str, Any]]:
     """What a runtime says at the end of a session, before a summary, and after a turn."""
-    known = TALKS[name].id
+    known = SESSIONS[name].id
     if name == "copilot-cli":
         base = {"sessionId": known, "timestamp": 1_775_120_400_000, "cwd": CWD}
         return [

@@ -114,8 +114,8 @@ def check_page(page: str) -> PageParser:
         seal = json.loads(data.removesuffix("</script></body></html>\n"))
         assert seal["page_hash"] == hashlib.sha256(page.encode()).hexdigest()
         reader.raw["script"] = reader.raw["script"][:1]
-    told = {kind: "".join(parts) for kind, parts in reader.raw.items()}
-    for kind, text in told.items():
+    result = {kind: "".join(parts) for kind, parts in reader.raw.items()}
+    for kind, text in result.items():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in reader.policy
     assert reader.policy.startswith("default-src 'none'; script-src 'sha256-")

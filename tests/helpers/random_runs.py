@@ -101,7 +101,7 @@ class _Scribe:
                 }
             else:
                 content = {"mime": "text/plain", "text": made["output"]}
-            told = self.add("tool_result", "tool", content, call_id=name)
+            result = self.add("tool_result", "tool", content, call_id=name)
             if made["failed"]:
                 facts = {
                     "kind": "result_facts",
@@ -109,7 +109,10 @@ class _Scribe:
                     "duration_seconds": self._shift + 0.5,
                 }
                 self.add(
-                    "annotation", None, {"mime": "application/json", "data": facts}, parent_id=told
+                    "annotation",
+                    None,
+                    {"mime": "application/json", "data": facts},
+                    parent_id=result,
                 )
 
 

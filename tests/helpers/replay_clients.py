@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
 
 def turns_of(document: Json) -> list[Turn]:
-    """The turns of the talk itself, told from the events alone."""
+    """The turns of the session itself, told from the events alone."""
     turns: list[Turn] = []
     prompts: list[str] = []
     results: dict[str, str] = {}
@@ -85,12 +85,12 @@ def words(content: Json, *, whole: bool = False) -> list[str]:
     text, data = content.get("text"), content.get("data")
     if text is not None or not isinstance(data, list):
         return [text if text is not None else json.dumps(data)]
-    told = [
+    output = [
         block.get("text") or (json.dumps(block) if whole else "")
         for block in data
         if "base64" not in block
     ]
-    return [text for text in told if text]
+    return [text for text in output if text]
 
 
 class Client:
@@ -151,11 +151,11 @@ def in_process(run: ReplaySession) -> Post:
 
 
 def played(
-    post: Post, talk: Json, wire: str, *, stream: bool, changed: dict[int, Turn] | None = None
+    post: Post, session: Json, wire: str, *, stream: bool, changed: dict[int, Turn] | None = None
 ) -> int:
     """Play the recorded agent; gives the number of the first turn that was refused, 0 if none
     was."""
-    turns = turns_of(talk)
+    turns = turns_of(session)
     client = Client(
         post, wire, stream=stream, tools=sorted({call[0] for turn in turns for call in turn.called})
     )
@@ -207,12 +207,12 @@ class Anthropic:
         return [{"role": "assistant", "content": blocks}]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [{"name": name, "input_schema": {"type": "object"}} for name in tools]
+        output = [{"name": name, "input_schema": {"type": "object"}} for name in tools]
         body = {
             "model": "m",
             "max_tokens": 1000,
             "messages": history,
-            "tools": told,
+            "tools": output,
             "stream": stream,
         }
         return "/v1/messages?beta=true", body
@@ -270,10 +270,10 @@ class Responses:
         return items
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [
+        output = [
             {"type": "function", "name": name, "parameters": {"type": "object"}} for name in tools
         ]
-        return "/v1/responses", {"model": "m", "input": history, "tools": told, "stream": stream}
+        return "/v1/responses", {"model": "m", "input": history, "tools": output, "stream": stream}
 
     def read(self, body: Json) -> Spoken:
         texts = [item["content"][0]["text"] for item in body["output"] if item["type"] == "message"]
@@ -317,7 +317,7 @@ class Chat:
         return [message]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [
+        output = [
             {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
             for name in tools
         ]
@@ -328,7 +328,7 @@ class Chat:
         }
         return "/v1/chat/completions", {
             **body,
-            "tools": told,
+            "tools": output,
             "stream_options": {"include_usage": True},
         }
 
@@ -370,11 +370,11 @@ class Gemini:
         return [{"role": "model", "parts": parts}]
 
     def request(self, history: list[Json], tools: list[str], stream: bool) -> tuple[str, Json]:
-        told = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in tools]
+        output = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in tools]
         method = "streamGenerateContent?alt=sse" if stream else "generateContent"
         return f"/v1beta/models/m:{method}", {
             "contents": history,
-            "tools": [{"functionDeclarations": told}],
+            "tools": [{"functionDeclarations": output}],
         }
 
     def read(self, body: Json) -> Spoken:

@@ -42,11 +42,11 @@ COLUMNS = "| key in the file | environment | flag | default | meaning |\n|---|--
 
 def page() -> str:
     """The whole page."""
-    told = {
-        **_told(config.ServerConfig),
-        **{f"limits.{name}": words for name, words in _told(config.Limits).items()},
+    result = {
+        **_describe_fields(config.ServerConfig),
+        **{f"limits.{name}": words for name, words in _describe_fields(config.Limits).items()},
     }
-    rows = {name: _row(name, told[name]) for name in SETTINGS}
+    rows = {name: _row(name, result[name]) for name in SETTINGS}
     plain = [row for name, row in rows.items() if not name.startswith("limits.")]
     limits = [row for name, row in rows.items() if name.startswith("limits.")]
     said = "A request over a limit is rejected with 413, 429 or 503 and an error message; nothing of it is stored."
@@ -95,7 +95,7 @@ def _size(name: str, value: Any) -> str:
     return ""
 
 
-def _told(kind: type[msgspec.Struct]) -> dict[str, str]:
+def _describe_fields(kind: type[msgspec.Struct]) -> dict[str, str]:
     """The words that stand below each field."""
     (cls,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(cls, ast.ClassDef)

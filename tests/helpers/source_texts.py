@@ -13,7 +13,7 @@ import yaml
 
 SHORTEST = 16
 """Shorter ones are names and words of the format."""
-TALK = re.compile(r"\s|[^\x00-\x7f]")
+SESSION = re.compile(r"\s|[^\x00-\x7f]")
 """Somebody spoke; one run of letters is an id, a time, an address, a hash, a seal."""
 TAGS = re.compile(r"</?(?:think(?:ing)?|system-reminder|user_query|timestamp)>")
 """Tags around reasoning, prompts and what a client adds to them, at which readers take a text
@@ -63,7 +63,7 @@ ASIDE: dict[str, dict[str, str]] = {
     "pi": {"details.diff": "the arguments of an edit again, as a difference for the screen"},
     "qwen_code": {
         "systemPayload.customTitle": "an earlier title of the conversation",
-        "systemPayload.summary": "what the client stored beside the talk",
+        "systemPayload.summary": "what the client stored beside the session",
     },
     "swe_agent": {
         "replay_config": "templates and settings of the run, with holes instead of words"
@@ -104,7 +104,7 @@ def iter_strings(value: Any) -> Iterator[str]:
 
 def _pieces(text: str) -> Iterator[str]:
     for piece in map(str.strip, TAGS.split(text)):
-        if len(piece) >= SHORTEST and TALK.search(piece):
+        if len(piece) >= SHORTEST and SESSION.search(piece):
             yield piece
 
 

@@ -14,7 +14,7 @@ from types import TracebackType
 
 import pytest
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
 class Terminal:
@@ -66,7 +66,7 @@ class Terminal:
             self._patch.setattr(sys, name, getattr(sys, f"__{name}__"))
             stream.close()
         self._stop.set()
-        self._person.join(PATIENCE)
+        self._person.join(TIMEOUT)
         os.close(self._slave)
         os.close(self._master)
 
@@ -86,7 +86,7 @@ class Terminal:
             self._look(0.02)
 
     def _wait(self, text: bytes, start: int) -> int:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             if (place := self._seen.find(text, start)) >= 0:
                 return place + len(text)

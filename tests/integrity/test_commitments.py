@@ -256,7 +256,7 @@ def test_any_mixture_verifies(fates: list[str]) -> None:
 # --- whole exports ---
 
 
-def talk(count: int = 24) -> Document:
+def build_document(count: int = 24) -> Document:
     """A conversation with secrets, a call, hidden reasoning and a long text."""
     events = events_of(count)
     events[3]["content"]["text"] = f"my token is {SECRET}"
@@ -288,7 +288,7 @@ def run(document: Document, key: bytes | None = KEY, **options: Any) -> bytes:
     out = io.BytesIO()
     given_options = ExportOptions.of({"integrity": "source", "pretty": False, **options})
     export(
-        Source("talk.json", data=json.dumps(document).encode()),
+        Source("session.json", data=json.dumps(document).encode()),
         out,
         Context(given_options, key=key),
     )
@@ -326,11 +326,11 @@ WHOLE = {"redact": "none", "include": "include-internal", "internal": "full"}
     ],
 )
 def test_every_export_of_a_conversation_has_one_root(options: Document, states: str) -> None:
-    assert tie(run(talk(), **options)) == (slow_root(talk()["events"]), states)
+    assert tie(run(build_document(), **options)) == (slow_root(build_document()["events"]), states)
 
 
 def test_an_export_that_changed_has_the_earlier_export_for_its_source() -> None:
-    first = json.loads(run(talk()))
+    first = json.loads(run(build_document()))
     first["events"][0]["content"] = {"mime": "text/plain", "text": "something else"}
     _, states = tie(run(first))
     assert states == "23 verbatim, 0 altered and declared, 0 inserted, 0 dropped"
@@ -339,11 +339,11 @@ def test_an_export_that_changed_has_the_earlier_export_for_its_source() -> None:
 
 def test_without_the_key_it_is_refused() -> None:
     with pytest.raises(UsageError, match="needs the local key"):
-        run(talk(), key=None)
+        run(build_document(), key=None)
 
 
 def test_nothing_of_a_redacted_value_can_be_tried_out() -> None:
-    source = talk()
+    source = build_document()
     raw = run(source)
     made = json.loads(raw)["integrity"]["source"]
     salts = base64.b64decode(made["salts"])
@@ -362,11 +362,11 @@ def test_nothing_of_a_redacted_value_can_be_tried_out() -> None:
 )
 @pytest.mark.parametrize("drop", ["never", "oldest"])
 def test_max_bytes_counts_the_commitment(options: Document, drop: str) -> None:
-    root, _ = tie(run(talk(60)))
-    whole, reached = len(run(talk(60), **options)), 0
+    root, _ = tie(run(build_document(60)))
+    whole, reached = len(run(build_document(60), **options)), 0
     for limit in range(whole + 50, 1000, -2503):
         try:
-            raw = run(talk(60), max_bytes=limit, drop=drop, **options)
+            raw = run(build_document(60), max_bytes=limit, drop=drop, **options)
         except SizeLimitError:
             break
         assert len(raw) <= limit
@@ -377,7 +377,7 @@ def test_max_bytes_counts_the_commitment(options: Document, drop: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"pretty": True}, {"mode": "ndjson"}])
 def test_the_smallest_size_is_exact(options: Document) -> None:
-    source = talk()
+    source = build_document()
     for event in source["events"][12:20]:
         event["content"]["text"] = "longer " * 500
     with pytest.raises(SizeLimitError) as caught:
@@ -443,7 +443,7 @@ NAMES = {"hash_alg", "canonicalization", "profile", "c14n", "event_count", "docu
 @pytest.fixture(scope="module")
 def changed_export() -> Document:
     """Redacted, truncated, with events dropped and inserted."""
-    document: Document = json.loads(run(talk(60), max_bytes=14000, drop="oldest"))
+    document: Document = json.loads(run(build_document(60), max_bytes=14000, drop="oldest"))
     found = check_disclosure(document["integrity"]["source"], document["events"])
     assert min(found[1:]) >= 1
     return document
@@ -508,7 +508,7 @@ def test_a_change_with_hashes_made_anew_breaks_the_root(changed_export: Document
     ],
 )
 def test_events_put_in_taken_out_or_moved(change: Callable[[Document], Any], part: str) -> None:
-    document = json.loads(run(talk(), **WHOLE))
+    document = json.loads(run(build_document(), **WHOLE))
     change(document)
     verdict = verify(resealed({**document, "events": renumbered(document["events"])}))
     assert [item.name for item in verdict.parts if item.state == "mismatch"] == [part]
@@ -586,15 +586,17 @@ def test_anything_gets_an_answer(change: Document, event: Any) -> None:
 
 @pytest.mark.parametrize("source", [{}, None, [], {"alg": "ot-leaf/2"}])
 def test_another_way_is_not_checked(source: Any) -> None:
-    document = json.loads(run(talk()))
+    document = json.loads(run(build_document()))
     document["integrity"]["source"] = source
     verdict = verify(document)
     assert (verdict.status, verdict.warnings) == (VERIFIED, ("source was not checked",))
 
 
-def test_the_command_tells_the_states(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "talk.json"
-    path.write_bytes(run(talk()))
+def test_the_command_distinguishes_the_states(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "session.json"
+    path.write_bytes(run(build_document()))
     assert main(["verify", str(path)]) == 0
     assert (
         "source         20 verbatim, 2 altered and declared, 1 inserted, 2 dropped\n"

@@ -156,7 +156,7 @@ def test_a_source_event_that_cannot_be_hashed_is_an_error_with_its_place() -> No
 
 
 @pytest.mark.parametrize("level", ["none", "hash", "tree"])
-def test_runs_seal_and_encode_as_one_by_one(level: str) -> None:
+def test_batches_hash_and_encode_like_single_events(level: str) -> None:
     texts = [
         *("x" * 40_000 for _ in range(5)),
         [{"a": 1.0, "b": [1e-7, None, True]}],
@@ -178,7 +178,7 @@ def test_runs_seal_and_encode_as_one_by_one(level: str) -> None:
     assert made.count == len(events)
 
 
-def test_runs_name_the_event_that_cannot_be_sealed() -> None:
+def test_batches_name_the_event_that_cannot_be_hashed() -> None:
     record = record_of("a", "b")
     events = list(record.events)
     events[1]["content"]["text"] = "\ud800"

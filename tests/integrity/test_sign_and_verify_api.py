@@ -34,11 +34,13 @@ def test_an_export_signed_as_it_is_made(tmp_path: Path) -> None:
         .state
         == "trusted"
     )
-    receipt = open_token.export_file(CHAT, tmp_path / "talk", redact="none", sign_key=str(key))
+    receipt = open_token.export_file(CHAT, tmp_path / "session", redact="none", sign_key=str(key))
     assert receipt.integrity
     assert len(receipt.integrity["signatures"]) == 1
     assert (
-        open_token.verify(open_token.read(tmp_path / "talk"), trust=public(key)).signatures[0].state
+        open_token.verify(open_token.read(tmp_path / "session"), trust=public(key))
+        .signatures[0]
+        .state
         == "trusted"
     )
 

@@ -39,13 +39,13 @@ def trust(key: Path) -> Trust | None:
     return load_trust(public(key), {})
 
 
-def talk(**options: Any) -> Document:
+def build_document(**options: Any) -> Document:
     return dict(open_token.export(CHAT, redact="none", **options))
 
 
 def signed_bytes(raw: bytes, key: Path) -> bytes:
     out = io.BytesIO()
-    sign_file(Source("talk", data=raw), out, load_signer(key))
+    sign_file(Source("session", data=raw), out, load_signer(key))
     return out.getvalue()
 
 
@@ -55,7 +55,7 @@ def states(document: Document, trust: Trust | None) -> list[str]:
 
 @pytest.mark.parametrize("integrity", ["hash", "tree", "source"])
 def test_nothing_but_the_signature_is_new(key: Path, trust: Trust, integrity: str) -> None:
-    document = talk(integrity=integrity)
+    document = build_document(integrity=integrity)
     made = with_signature(document, key)
     assert states(made, trust) == [TRUSTED]
     assert verify(made).status == "verified"
@@ -68,8 +68,8 @@ def test_nothing_but_the_signature_is_new(key: Path, trust: Trust, integrity: st
 
 @pytest.mark.parametrize("options", [{}, {"pretty": False}, {"mode": "ndjson"}])
 def test_the_bytes_stay_as_they_are(key: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    open_token.export_file(CHAT, tmp_path / "talk", redact="none", **options)
-    raw = (tmp_path / "talk").read_bytes()
+    open_token.export_file(CHAT, tmp_path / "session", redact="none", **options)
+    raw = (tmp_path / "session").read_bytes()
     made = signed_bytes(raw, key)
     entry = orjson.loads(made.splitlines()[-1] if "mode" in options else made)["integrity"][
         "signatures"
@@ -86,7 +86,7 @@ def test_the_bytes_stay_as_they_are(key: Path, tmp_path: Path, options: dict[str
 
 
 def test_both_forms_have_the_same_signature(key: Path, trust: Trust) -> None:
-    document = talk()
+    document = build_document()
     lines = signed_bytes(as_lines(document), key)
     made = sign_document(document, load_signer(key))
     assert orjson.loads(lines.splitlines()[-1])["integrity"] == made["integrity"]
@@ -94,7 +94,7 @@ def test_both_forms_have_the_same_signature(key: Path, trust: Trust) -> None:
 
 
 def test_signatures_stand_side_by_side(key: Path, trust: Trust, tmp_path: Path) -> None:
-    once = with_signature(talk(), key)
+    once = with_signature(build_document(), key)
     assert with_signature(once, key) == once
     both = with_signature(once, create_key(tmp_path, "ben", "ecdsa"))
     assert states(both, trust) == [TRUSTED, UNKNOWN]
@@ -103,7 +103,7 @@ def test_signatures_stand_side_by_side(key: Path, trust: Trust, tmp_path: Path) 
 
 
 def test_no_signature_is_put_where_nobody_looks(key: Path, tmp_path: Path) -> None:
-    document = with_signature(talk(), key)
+    document = with_signature(build_document(), key)
     mine = document["integrity"]["signatures"][0]
     other = {"scheme": "other", "keyid": "x", "sig": "y"}
     document["integrity"]["signatures"] = [*[other] * 16, {**mine, "sig": "another"}]
@@ -118,22 +118,22 @@ def test_a_false_signature_does_not_stand_for_ones_own(
     key: Path, trust: Trust, tmp_path: Path, mode: str
 ) -> None:
     """Exported again and signed, an export whose signature was forged is signed in truth."""
-    forged = with_signature(talk(), key)
-    strange = with_signature(talk(exported_at="2001-01-01T00:00:00Z"), key)
+    forged = with_signature(build_document(), key)
+    strange = with_signature(build_document(exported_at="2001-01-01T00:00:00Z"), key)
     forged["integrity"]["signatures"] = strange["integrity"]["signatures"]
     (tmp_path / "forged.json").write_bytes(orjson.dumps(forged))
     target = tmp_path / "again"
-    told = open_token.export_file(
+    result = open_token.export_file(
         tmp_path / "forged.json", target, mode=mode, sign_key=key, redact="none"
     )
-    assert ("signatures-dropped", 1) in [(note.code, note.count) for note in told.notes]
+    assert ("signatures-dropped", 1) in [(note.code, note.count) for note in result.notes]
     assert [judged.state for judged in verify_bytes(target.read_bytes(), trust).signatures] == [
         TRUSTED
     ]
 
 
 def test_a_header_beside_a_signed_footer_proves_nothing(key: Path, trust: Trust) -> None:
-    document = with_signature(talk(), key)
+    document = with_signature(build_document(), key)
     header, *lines, footer = as_lines(document).splitlines()
     said = orjson.loads(header)
     footer = orjson.dumps(orjson.loads(footer) | {"conversation": said["conversation"]})
@@ -147,7 +147,7 @@ def test_a_header_beside_a_signed_footer_proves_nothing(key: Path, trust: Trust)
 
 def test_a_document_of_another_program(key: Path, trust: Trust) -> None:
     """The three keys that the spec asks for are enough."""
-    document = talk()
+    document = build_document()
     names = ("hash_alg", "canonicalization", "events_hash")
     document["integrity"] = {name: document["integrity"][name] for name in names}
     assert states(with_signature(document, key), trust) == [TRUSTED]
@@ -190,7 +190,7 @@ def test_no_change_passes(key: Path, trust: Trust, scheme: str, rounds: int) -> 
     if scheme != "sshsig":
         pytest.importorskip("cryptography")
     chance = random.Random(scheme)
-    document = with_signature(talk(integrity="source"), key, scheme)
+    document = with_signature(build_document(integrity="source"), key, scheme)
     assert states(document, trust) == [TRUSTED]
     places = leaves(document)
     for _ in range(rounds):
@@ -202,7 +202,7 @@ def test_no_change_passes(key: Path, trust: Trust, scheme: str, rounds: int) -> 
 
 
 def test_an_export_without_its_last_events(key: Path, trust: Trust) -> None:
-    document = with_signature(talk(integrity="tree"), key)
+    document = with_signature(build_document(integrity="tree"), key)
     document["events"] = document["events"][:-1]
     document = recompute_hashes(document)
     assert verify(document).status == "verified"
@@ -210,7 +210,7 @@ def test_an_export_without_its_last_events(key: Path, trust: Trust) -> None:
 
 
 def test_another_conversation_id(key: Path, trust: Trust) -> None:
-    document = with_signature(talk(), key)
+    document = with_signature(build_document(), key)
     document["conversation"] = {**document["conversation"], "id": "conv_another"}
     document = recompute_hashes(document)
     assert verify(document).status == "verified"
@@ -218,7 +218,7 @@ def test_another_conversation_id(key: Path, trust: Trust) -> None:
 
 
 def test_a_signature_moved_to_another_export(key: Path, trust: Trust) -> None:
-    entries = with_signature(talk(), key)["integrity"]["signatures"]
+    entries = with_signature(build_document(), key)["integrity"]["signatures"]
     other = dict(open_token.export(CHAT.replace(b"hello", b"hullo"), redact="none"))
     other["integrity"] = {**other["integrity"], "signatures": entries}
     assert verify(other).status == "verified"
@@ -240,7 +240,7 @@ def test_a_signature_moved_to_another_export(key: Path, trust: Trust) -> None:
     ],
 )
 def test_what_nobody_should_sign(key: Path, change: Any) -> None:
-    document = copy.deepcopy(talk())
+    document = copy.deepcopy(build_document())
     change(document)
     for raw in (orjson.dumps(document), as_lines({"events": [], "integrity": {}} | document)):
         with pytest.raises(SigningError) as caught:

@@ -9,7 +9,7 @@ RAW = b"\x89PNG not really"
 DATA = base64.b64encode(RAW).decode()
 
 
-def test_base64_tells_size_and_hash() -> None:
+def test_base64_is_replaced_by_size_and_hash() -> None:
     block = build_media_block("image/png", DATA, "image")
     assert block == {
         "type": "image",

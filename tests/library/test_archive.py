@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, root: Path) -> None:
         self.home, self.folder = root / "home", root / "archive"
-        self.talks = self.home / ".fake" / "a"
+        self.sessions = self.home / ".fake" / "a"
         self.options: dict[str, str] = {}
         self.now = LATER
         self.env: dict[str, str] = {}
@@ -113,8 +113,8 @@ class TestPass:
     """What one pass does."""
 
     def test_new_ones_oldest_first(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
-        write_fake_session(world.talks / "two.jsonl", 20, says=("a", "b"))
+        write_fake_session(world.sessions / "one.jsonl", 10)
+        write_fake_session(world.sessions / "two.jsonl", 20, says=("a", "b"))
         assert world.done() == [("new", "2023-11-14_two"), ("new", "2023-11-14_one")]
         assert world.exports() == {
             "2023-11-14_one.json": ["hello"],
@@ -122,21 +122,21 @@ class TestPass:
         }
         world.check()
 
-    def test_the_index_tells_all_about_each(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+    def test_the_index_describes_each_session(self, world: World) -> None:
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
-        data = json.loads((world.folder / "fake_talk" / "2023-11-14_one.json").read_bytes())
+        data = json.loads((world.folder / "fake_session" / "2023-11-14_one.json").read_bytes())
         assert world.index()["one"] == {
-            "reader": "fake_talk",
+            "reader": "fake_session",
             "state": "current",
-            "file": "fake_talk/2023-11-14_one.json",
+            "file": "fake_session/2023-11-14_one.json",
             "source": str(path),
             "id": "one",
             "archived_at": NOW,
             "exported_at": NOW,
             "events": 1,
             "events_hash": data["integrity"]["events_hash"],
-            "bytes": (world.folder / "fake_talk" / "2023-11-14_one.json").stat().st_size,
+            "bytes": (world.folder / "fake_session" / "2023-11-14_one.json").stat().st_size,
             "sha256": Source.of(path).sha256,
             "source_bytes": path.stat().st_size,
             "source_mtime_ns": path.stat().st_mtime_ns,
@@ -145,7 +145,7 @@ class TestPass:
     @pytest.mark.parametrize("mode", ["json", "ndjson"])
     def test_the_index_says_of_an_export_what_its_file_says(self, world: World, mode: str) -> None:
         world.options["mode"] = mode
-        write_fake_session(world.talks / "one.jsonl")
+        write_fake_session(world.sessions / "one.jsonl")
         [change] = world.run()
         entry = change.entry
         facts = index.read_export_facts(world.folder / str(entry.file))
@@ -159,7 +159,7 @@ class TestPass:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):
-            write_fake_session(world.talks / f"{number}.jsonl", number)
+            write_fake_session(world.sessions / f"{number}.jsonl", number)
         world.run()
         before = (world.folder / "index.ndjson").stat()
         monkeypatch.setattr(Source, "open", lambda self: pytest.fail("a source was opened"))
@@ -174,7 +174,7 @@ class TestPass:
     def test_a_touched_one_is_known_by_its_hash(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         os.utime(path, (5, 5))
         with monkeypatch.context() as patch:
@@ -184,7 +184,7 @@ class TestPass:
         world.check()
 
     def test_a_grown_one_is_exported_again_in_its_place(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         grow(path, "more", age=5)
         assert world.done() == [("changed", "2023-11-14_one")]
@@ -193,7 +193,7 @@ class TestPass:
         world.check()
 
     def test_a_change_of_the_same_size_and_another_time(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         path.write_text(path.read_text().replace("hello", "hallo"))
         os.utime(path, (1_700_000_001, 1_700_000_001))
@@ -204,34 +204,36 @@ class TestPass:
         self, world: World, mode: str
     ) -> None:
         world.options = {"mode": mode}
-        path = write_fake_session(world.talks / "one.jsonl", 10, says=("a", "b"))
+        path = write_fake_session(world.sessions / "one.jsonl", 10, says=("a", "b"))
         world.run()
-        old = (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes()
+        old = (world.folder / "fake_session" / f"2023-11-14_one.{mode}").read_bytes()
         write_fake_session(
-            world.talks / "one.jsonl", 5, says=("a", "rewritten and longer than before")
+            world.sessions / "one.jsonl", 5, says=("a", "rewritten and longer than before")
         )
         assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_one-2")]
-        assert (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes() == old
+        assert (world.folder / "fake_session" / f"2023-11-14_one.{mode}").read_bytes() == old
         assert sorted(entry["state"] for entry in world.index().values()) == ["current", "earlier"]
         grow(path, "c")
         assert world.done() == [("changed", "2023-11-14_one-2")]
-        assert (world.folder / "fake_talk" / f"2023-11-14_one.{mode}").read_bytes() == old
+        assert (world.folder / "fake_session" / f"2023-11-14_one.{mode}").read_bytes() == old
 
     def test_a_text_that_goes_on_is_the_same_text(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10, says=("a", "the answer beg"))
+        write_fake_session(world.sessions / "one.jsonl", 10, says=("a", "the answer beg"))
         world.run()
-        write_fake_session(world.talks / "one.jsonl", 5, says=("a", "the answer begins and ends"))
+        write_fake_session(
+            world.sessions / "one.jsonl", 5, says=("a", "the answer begins and ends")
+        )
         assert world.done() == [("changed", "2023-11-14_one")]
         assert world.exports() == {"2023-11-14_one.json": ["a", "the answer begins and ends"]}
         world.check()
 
     def test_the_same_text_said_less_often_is_a_loss(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10, says=("yes", "yes"))
+        write_fake_session(world.sessions / "one.jsonl", 10, says=("yes", "yes"))
         world.run()
-        write_fake_session(world.talks / "one.jsonl", 5, says=("yes", "no, and more than that"))
+        write_fake_session(world.sessions / "one.jsonl", 5, says=("yes", "no, and more than that"))
         assert world.done()[0] == ("earlier", "2023-11-14_one")
 
-    def test_a_name_stays_whatever_title_comes(
+    def test_a_file_keeps_its_name_when_the_title_changes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def read(source: Source, draft: Draft) -> None:
@@ -239,7 +241,7 @@ class TestPass:
             draft.conversation["title"] = source.text.count("say") * "word "
 
         original = fake_format.read
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         monkeypatch.setattr(fake_format, "read", read)
         grow(path, "more")
@@ -257,7 +259,7 @@ class TestPass:
 
         original = fake_format.read
         monkeypatch.setattr(fake_format, "read", read)
-        write_fake_session(world.talks / "one.jsonl", 10, title=f"Use {secret} now")
+        write_fake_session(world.sessions / "one.jsonl", 10, title=f"Use {secret} now")
         world.run()
         (name,) = world.exports()
         assert name.startswith("2023-11-14_use-redacted-")
@@ -268,7 +270,7 @@ class TestPass:
         assert secret.lower() not in name
 
     def test_options_are_those_of_an_export(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         path.write_text(path.read_text() + '{"think": "hm"}\n')
         os.utime(path, (1_700_000_000, 1_700_000_000))
         world.run()
@@ -280,21 +282,21 @@ class TestPass:
         assert world.done() == []
 
     def test_another_form_takes_the_place_of_the_first(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         world.options = {"mode": "ndjson"}
         assert world.done() == [("changed", "2023-11-14_one")]
         assert [path.name for path in world.folder.glob("*/*")] == ["2023-11-14_one.ndjson"]
-        assert world.index()["one"]["file"] == "fake_talk/2023-11-14_one.ndjson"
+        assert world.index()["one"]["file"] == "fake_session/2023-11-14_one.ndjson"
         world.options = {}
         world.run()
         world.check()
 
     def test_again_means_all_and_once(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         archive = world.archive(again=True)
-        (world.folder / "fake_talk" / "2023-11-14_one.json").write_text("spoilt")
+        (world.folder / "fake_session" / "2023-11-14_one.json").write_text("spoilt")
         assert world.done(archive) == []
         assert archive.counts["unchanged"] == 1
         world.options = {"integrity": "none"}
@@ -303,30 +305,32 @@ class TestPass:
         assert world.done(archive) == []
 
     def test_two_conversations_of_one_name(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10, id="Same")
-        write_fake_session(world.talks / "two.jsonl", 20, id="same")
+        write_fake_session(world.sessions / "one.jsonl", 10, id="Same")
+        write_fake_session(world.sessions / "two.jsonl", 20, id="same")
         world.run()
         assert list(world.exports()) == ["2023-11-14_same-2.json", "2023-11-14_same.json"]
         world.check()
 
     def test_ids_that_are_one_name_to_some_disks_are_two_files(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 20, id="Talk")
-        write_fake_session(world.talks / "two.jsonl", 10, id="tALK")
-        write_fake_session(world.talks / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000)
+        write_fake_session(world.sessions / "one.jsonl", 20, id="Session")
+        write_fake_session(world.sessions / "two.jsonl", 10, id="tALK")
+        write_fake_session(
+            world.sessions / "three.jsonl", 5, id="../../ta\u212a/l\x00k" + "x" * 5000
+        )
         world.run()
         names = [
             path.relative_to(world.folder).as_posix() for path in world.folder.glob("**/*.json")
         ]
         assert len({name.casefold() for name in names}) == 3
         assert all(
-            re.fullmatch(r"fake_talk/[0-9]{4}-[0-9]{2}-[0-9]{2}_[-a-z0-9]{4,42}\.json", name)
+            re.fullmatch(r"fake_session/[0-9]{4}-[0-9]{2}-[0-9]{2}_[-a-z0-9]{4,42}\.json", name)
             for name in names
         )
 
     def test_what_is_said_during_a_pass_is_there_after_the_next(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
 
         def slow(*args: Any) -> Any:
             receipt = export(*args)
@@ -337,12 +341,12 @@ class TestPass:
             patch.setattr(exporter, "export", slow)
             assert world.done() == [("new", "2023-11-14_one")]
         assert world.done() == [("changed", "2023-11-14_one")]
-        (file,) = world.folder.glob("fake_talk/*.json")
+        (file,) = world.folder.glob("fake_session/*.json")
         assert texts(file) == ["hello", "meanwhile"]
 
     def test_a_file_of_somebody_else_is_not_touched(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
-        other = world.folder / "fake_talk" / "2023-11-14_one.json"
+        write_fake_session(world.sessions / "one.jsonl", 10)
+        other = world.folder / "fake_session" / "2023-11-14_one.json"
         other.parent.mkdir(parents=True)
         other.write_text("mine")
         assert world.done() == [("new", "2023-11-14_one-2")]
@@ -353,26 +357,26 @@ class TestPass:
     def test_an_export_that_somebody_put_there_is_not_taken_over(
         self, world: World, mode: str
     ) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
-        (made,) = world.folder.glob("fake_talk/*.json")
+        (made,) = world.folder.glob("fake_session/*.json")
         mine = made.rename(made.with_name("mine.json"))
         before = mine.read_bytes()
         (world.folder / "index.ndjson").unlink()
         world.options = {"mode": mode}
         assert world.done() == [("new", "2023-11-14_one")]
-        grow(world.talks / "one.jsonl", "more")
+        grow(world.sessions / "one.jsonl", "more")
         assert world.done() == [("changed", "2023-11-14_one")]
         assert mine.read_bytes() == before
 
     def test_files_are_private(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         for path in [world.folder, *world.folder.rglob("*")]:
             assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
     def test_what_a_source_leaves_out_is_noted(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         with path.open("a") as out:
             out.write('{"say": "ha')
         world.run()
@@ -383,8 +387,8 @@ class TestGone:
     """What a runtime deletes stays."""
 
     def test_deleted_session_stays_and_is_marked(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
-        write_fake_session(world.talks / "two.jsonl", 20)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
+        write_fake_session(world.sessions / "two.jsonl", 20)
         world.run()
         path.unlink()
         assert world.done() == [("gone", "2023-11-14_one")]
@@ -396,13 +400,13 @@ class TestGone:
 
     def test_session_deleted_during_a_pass(self, world: World) -> None:
         for name in ("known", "unknown"):
-            write_fake_session(world.talks / f"{name}.jsonl", 10)
+            write_fake_session(world.sessions / f"{name}.jsonl", 10)
             if name == "known":
                 world.run()
-        grow(world.talks / "known.jsonl", "more", age=5)
+        grow(world.sessions / "known.jsonl", "more", age=5)
         found = Discovery(world.env, world.home).sessions(thorough=True)
         for name in ("known", "unknown"):
-            (world.talks / f"{name}.jsonl").unlink()
+            (world.sessions / f"{name}.jsonl").unlink()
         archive = world.archive()
         changes = list(archive.run(found))
         assert [(change.kind, change.entry.id) for change in changes] == [("gone", "known")]
@@ -410,21 +414,21 @@ class TestGone:
         assert list(world.index()) == ["known"]
 
     def test_deleted_session_comes_back(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         path.unlink()
         world.run()
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         assert world.done() == []
         assert world.index()["one"]["state"] == "current"
         assert "gone_at" not in world.index()["one"]
 
     def test_deleted_session_comes_back_as_another(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         path.unlink()
         world.run()
-        write_fake_session(world.talks / "one.jsonl", 5, id="other", says=("all", "new"))
+        write_fake_session(world.sessions / "one.jsonl", 5, id="other", says=("all", "new"))
         assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_other")]
         assert world.exports() == {
             "2023-11-14_one.json": ["hello"],
@@ -437,22 +441,22 @@ class TestGone:
     def test_a_source_that_was_made_shorter_does_not_take_what_is_archived(
         self, world: World
     ) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10, says=("a", "b", "c"))
+        write_fake_session(world.sessions / "one.jsonl", 10, says=("a", "b", "c"))
         world.run()
-        write_fake_session(world.talks / "one.jsonl", 5, says=("c",))
+        write_fake_session(world.sessions / "one.jsonl", 5, says=("c",))
         assert world.done() == [("earlier", "2023-11-14_one"), ("new", "2023-11-14_one-2")]
         assert world.exports() == {
             "2023-11-14_one.json": ["a", "b", "c"],
             "2023-11-14_one-2.json": ["c"],
         }
-        grow(world.talks / "one.jsonl", "d")
+        grow(world.sessions / "one.jsonl", "d")
         assert world.done() == [("changed", "2023-11-14_one-2")]
         world.check()
 
     def test_a_source_that_was_emptied_does_not_either(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
-        path.write_text('{"fake_talk": "one"}\n')
+        path.write_text('{"fake_session": "one"}\n')
         for done in ([("earlier", "2023-11-14_one")], []):
             assert world.done() == done
             assert sorted(entry["state"] for entry in world.index().values()) == [
@@ -472,7 +476,7 @@ class TestGone:
 
         original = fake_format.read
         monkeypatch.setattr(fake_format, "read", read)
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         before = world.index()["one"]
         grow(path, "more")
@@ -491,7 +495,7 @@ class TestGone:
 
     @pytest.mark.parametrize("marked", [False, True])
     def test_a_source_that_was_moved_keeps_its_export(self, world: World, marked: bool) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         moved = path.rename(world.home / "one.jsonl")
         if marked:
@@ -508,9 +512,9 @@ class TestFailures:
     """What cannot be read does not stop the rest."""
 
     def test_unreadable_session_is_reported_each_time_and_noted(self, world: World) -> None:
-        path = write_fake_session(world.talks / "bad.jsonl", 30)
-        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
-        write_fake_session(world.talks / "good.jsonl", 10)
+        path = write_fake_session(world.sessions / "bad.jsonl", 30)
+        path.write_text('{"fake_session": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
+        write_fake_session(world.sessions / "good.jsonl", 10)
         for expected in (["failed", "new"], ["failed"]):
             changes = world.run()
             assert sorted(change.kind for change in changes) == expected
@@ -520,14 +524,14 @@ class TestFailures:
         assert world.index()["bad"]["state"] == "failed"
         assert world.index()["bad"]["error"] == "input.deep"
         assert len(world.exports()) == 1
-        write_fake_session(world.talks / "bad.jsonl", 5)
+        write_fake_session(world.sessions / "bad.jsonl", 5)
         assert world.done() == [("new", "2023-11-14_bad")]
         assert "error" not in world.index()["bad"]
         world.check()
 
     def test_while_watching_it_is_reported_once(self, world: World) -> None:
-        path = write_fake_session(world.talks / "bad.jsonl")
-        path.write_text('{"fake_talk": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
+        path = write_fake_session(world.sessions / "bad.jsonl")
+        path.write_text('{"fake_session": "x"}\n{"say": ' + "[" * 9999 + "]" * 9999 + "}\n")
         archive = world.archive()
         assert world.done(archive) == [("failed", "bad")]
         assert world.done(archive) == []
@@ -536,7 +540,7 @@ class TestFailures:
         assert world.index() == {}
 
     def test_an_earlier_export_stays(self, world: World) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
         path.write_text("{broken\n{}\n")
         assert world.done() == [("failed", "2023-11-14_one")]
@@ -550,7 +554,7 @@ class TestFailures:
         def read(source: Source, draft: Draft) -> None:
             raise ZeroDivisionError
 
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         monkeypatch.setattr(fake_format, "read", read)
         (change,) = world.run()
         assert change.problem is not None
@@ -558,7 +562,7 @@ class TestFailures:
         world.check()
 
     def test_one_without_events_is_no_failure(self, world: World) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10, says=())
+        write_fake_session(world.sessions / "one.jsonl", 10, says=())
         archive = world.archive()
         assert world.done(archive) == []
         assert archive.counts == {"empty": 1}
@@ -567,9 +571,9 @@ class TestFailures:
         assert archive.counts == {"empty": 1}
 
     def test_a_full_disk_ends_the_pass(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "one.jsonl", 10)
         world.run()
-        grow(world.talks / "one.jsonl", "more")
+        grow(world.sessions / "one.jsonl", "more")
 
         def full(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
@@ -619,7 +623,7 @@ class TestSeveral:
             monkeypatch, "store", places=("*.db",), list_conversations=conversations, read=read
         )
         world.home.mkdir(parents=True)
-        made = sqlite3.connect(world.home / "talks.db")
+        made = sqlite3.connect(world.home / "sessions.db")
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE said (id, text, at)")
         for name, day in (("a", 1), ("b", 2), ("c", 20)):
@@ -646,13 +650,13 @@ class TestSeveral:
         self, world: World, store: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.run()
-        assert "sha256" not in world.index()["talksa"]
+        assert "sha256" not in world.index()["sessionsa"]
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         world.run(world.archive(again=True))
-        assert world.index()["talksa"]["sha256"] == Source.of(world.home / "talks.db").sha256
+        assert world.index()["sessionsa"]["sha256"] == Source.of(world.home / "sessions.db").sha256
         monkeypatch.setattr(exporter, "_MAX_HASHED_DATABASE", 1000)
         world.run(world.archive(again=True))
-        assert "sha256" not in world.index()["talksa"]
+        assert "sha256" not in world.index()["sessionsa"]
 
     def test_only_what_may_have_changed_is_read_again(
         self, world: World, store: sqlite3.Connection
@@ -672,7 +676,7 @@ class TestSeveral:
         store.execute("DELETE FROM said WHERE id = 'a'")
         store.commit()
         assert world.done() == [("gone", "2023-11-01_ses-a")]
-        assert world.index()["talksa"]["state"] == "gone"
+        assert world.index()["sessionsa"]["state"] == "gone"
         store.execute("DELETE FROM said WHERE id = 'b'")
         store.commit()
         assert world.done() == [("gone", "2023-11-02_ses-b")]
@@ -684,7 +688,7 @@ class TestSeveral:
         world.run()
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         store.close()
-        path = world.home / "talks.db"
+        path = world.home / "sessions.db"
         data = path.read_bytes()
         path.write_bytes(data[:100] + b"\xff" * (len(data) - 100))
         assert [kind for kind, _ in world.done()] == ["failed"]
@@ -730,9 +734,9 @@ class TestBeside:
 
         original = fake_format.read
         monkeypatch.setattr(fake_format, "read", read)
-        write_fake_session(world.talks / "part-1.jsonl", 100, says=())
-        write_fake_session(world.talks / "agents" / "1.jsonl", 100, says=())
-        return write_fake_session(world.talks / "one.jsonl", 10)
+        write_fake_session(world.sessions / "part-1.jsonl", 100, says=())
+        write_fake_session(world.sessions / "agents" / "1.jsonl", 100, says=())
+        return write_fake_session(world.sessions / "one.jsonl", 10)
 
     def test_a_change_in_any_of_them(self, world: World, main: Path) -> None:
         assert world.done() == [("new", "2023-11-14_one")]
@@ -771,10 +775,10 @@ class TestIndex:
         """Three conversations, the source of one of which is gone."""
         for number in range(3):
             write_fake_session(
-                world.talks / f"{number}.jsonl", number, says=(f"talk {number}", "end")
+                world.sessions / f"{number}.jsonl", number, says=(f"session {number}", "end")
             )
         world.run()
-        (world.talks / "1.jsonl").unlink()
+        (world.sessions / "1.jsonl").unlink()
         world.run()
         return world.index()
 
@@ -789,7 +793,7 @@ class TestIndex:
             lambda data: data.replace(b"events", b"\xff\xfe"),
             lambda data: data.replace(b'"state"', b'"status"'),
             lambda data: b"\n".join(data.split(b"\n")[1:]),
-            lambda data: data.replace(b"fake_talk/", b"../"),
+            lambda data: data.replace(b"fake_session/", b"../"),
         ],
     )
     def test_index_is_rebuilt(
@@ -823,7 +827,7 @@ class TestIndex:
         """Nobody knows any more which file was of which source: better one too many than one too
         few."""
         (world.folder / "index.ndjson").unlink()
-        grow(world.talks / "0.jsonl", "more")
+        grow(world.sessions / "0.jsonl", "more")
         assert world.done() == [("new", "2023-11-14_0-2")]
         assert world.done() == []
         assert len(world.exports()) == 4
@@ -877,13 +881,13 @@ class TestIndex:
 
     def test_one_export_is_adopted_by_one_source(self, world: World, kept: dict[str, Any]) -> None:
         (world.folder / "index.ndjson").unlink()
-        data = (world.talks / "0.jsonl").read_bytes()
-        (world.talks / "copy.jsonl").write_bytes(data)
+        data = (world.sessions / "0.jsonl").read_bytes()
+        (world.sessions / "copy.jsonl").write_bytes(data)
         assert [kind for kind, _ in world.done()] == ["new"]
         assert world.done() == []
         world.check()
 
-    def test_what_tells_nothing_of_itself_is_let_be(
+    def test_incomplete_exports_are_left_unchanged(
         self, world: World, kept: dict[str, Any]
     ) -> None:
         for name, text in (
@@ -891,7 +895,7 @@ class TestIndex:
             ("b.ndjson", "x"),
             ("c.json", '{"open_token_version": "0.1"}'),
         ):
-            (world.folder / "fake_talk" / name).write_text(text)
+            (world.folder / "fake_session" / name).write_text(text)
         assert world.done() == []
         assert len(world.index()) == 3
 
@@ -937,12 +941,12 @@ class TestKilled:
         world = World(root)
         world.options = {"redact": "none"}
         for name in ("grows", "goes", "shrinks"):
-            write_fake_session(world.talks / f"{name}.jsonl", 50, says=("a", "b"))
+            write_fake_session(world.sessions / f"{name}.jsonl", 50, says=("a", "b"))
         world.run()
-        write_fake_session(world.talks / "new.jsonl", 10)
-        write_fake_session(world.talks / "shrinks.jsonl", 5, says=("c",))
-        grow(world.talks / "grows.jsonl", "more")
-        (world.talks / "goes.jsonl").unlink()
+        write_fake_session(world.sessions / "new.jsonl", 10)
+        write_fake_session(world.sessions / "shrinks.jsonl", 5, says=("c",))
+        grow(world.sessions / "grows.jsonl", "more")
+        (world.sessions / "goes.jsonl").unlink()
         return world
 
     @pytest.mark.parametrize("after", [False, True])
@@ -955,7 +959,7 @@ class TestKilled:
             world = self.prepare(tmp_path / str(last))
             world.options = options
             steps = self.run_until(world, monkeypatch, last, after=after)
-            grow(world.talks / "new.jsonl", "went on", age=9)
+            grow(world.sessions / "new.jsonl", "went on", age=9)
             world.run()
             assert world.done() == []
             self.check(world, options)
@@ -992,7 +996,7 @@ class TestResting:
     def test_watch_waits_between_passes(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write_fake_session(world.talks / "one.jsonl", 10)
+        path = write_fake_session(world.sessions / "one.jsonl", 10)
         now = 100.0
         monkeypatch.setattr(module, "monotonic", lambda: now)
         archive = world.archive()

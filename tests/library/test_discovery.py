@@ -43,7 +43,7 @@ EMPTY: dict[str, str] = {}
 
 
 @pytest.fixture(autouse=True)
-def only_fake_talks(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_fake_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_format.install_fake_format(monkeypatch)
 
 
@@ -72,7 +72,7 @@ class TestPlaces:
         facts = found[0].path.stat()
         assert found[0] == Session(
             "new",
-            "fake_talk",
+            "fake_session",
             found[0].path,
             1_699_999_995.0,
             facts.st_size,
@@ -155,7 +155,7 @@ class TestPlaces:
         os.utime(other, (1, 1))
         discovery = Discovery({}, tmp_path, None, tmp_path / "cache")
         found = discovery.sessions()
-        assert [session.reader for session in found] == ["fake_talk", "other_talk"]
+        assert [session.reader for session in found] == ["fake_session", "other_talk"]
         assert [Path(name).stem for name in asked] == ["other"]
         for session in found:
             discovery.inspect(session)
@@ -164,7 +164,7 @@ class TestPlaces:
             session.reader
             for session in Discovery({}, tmp_path, None, tmp_path / "cache").sessions()
         ] == [
-            "fake_talk",
+            "fake_session",
             "other_talk",
         ]
         assert len(asked) == 1
@@ -173,7 +173,7 @@ class TestPlaces:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_reader(monkeypatch, "events", places=(".events/*/",))
-        folder = tmp_path / ".events" / "talk.1"
+        folder = tmp_path / ".events" / "session.1"
         write_fake_session(folder / "0.json", 100)
         write_fake_session(folder / "deep" / "1.json", 50)
         (tmp_path / ".events" / "empty").mkdir()
@@ -181,7 +181,7 @@ class TestPlaces:
         (found,) = sessions(tmp_path)
         size = sum(path.stat().st_size for path in folder.rglob("*.json"))
         assert (found.id, found.path, found.bytes, found.modified) == (
-            "talk.1",
+            "session.1",
             folder,
             size,
             1_699_999_950.0,
@@ -193,9 +193,9 @@ class TestPlaces:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_reader(monkeypatch, "store", places=("*.db",))
-        write_fake_session(tmp_path / "talks.db", 100)
+        write_fake_session(tmp_path / "sessions.db", 100)
         before = sessions(tmp_path)[0]
-        write_fake_session(tmp_path / "talks.db-wal", 50)
+        write_fake_session(tmp_path / "sessions.db-wal", 50)
         after = sessions(tmp_path)[0]
         assert (after.modified - before.modified, after.bytes > before.bytes) == (50.0, True)
 
@@ -205,7 +205,7 @@ class TestPlaces:
             ("tasks/*/history.json", "tasks/17/history.json", "17"),
             ("s/*/*/chat.jsonl", "s/p/abc/chat.jsonl", "abc"),
             ("s/*/agents/main/wire.jsonl", "s/x/agents/main/wire.jsonl", "x"),
-            ("talks.db", "talks.db", "talks"),
+            ("sessions.db", "sessions.db", "sessions"),
             ("s/*/", "s/2.1/", "2.1"),
         ],
     )
@@ -238,7 +238,7 @@ class TestPlaces:
         monkeypatch.setattr(Path, "glob", refuse)
         assert sessions(tmp_path) == []
 
-    def test_a_stamp_tells_of_every_change(self, tmp_path: Path) -> None:
+    def test_a_fingerprint_changes_with_every_change_of_the_files(self, tmp_path: Path) -> None:
         one = write_fake_session(tmp_path / "one.json", 10)
         write_fake_session(tmp_path / "more" / "two.json", 20)
         names = [str(one), f"{tmp_path / 'more'}/"]
@@ -295,19 +295,19 @@ class TestLook:
     @pytest.mark.parametrize("odd", [5, None, [], {"a": 1}, "", True])
     def test_odd_facts_are_no_facts(self, tmp_path: Path, odd: Any) -> None:
         path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", cwd=odd, title=odd)
-        path.write_text(path.read_text().replace('"fake_talk": "file"', '"fake_talk": 5'))
+        path.write_text(path.read_text().replace('"fake_session": "file"', '"fake_session": 5'))
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, seen.cwd, seen.title) == ("file", None, None)
 
     @pytest.mark.parametrize(
         "data", [b"not json\n", b"\xff\xfe\0\0", b"\x1f\x8bbroken", b"[" * 100_000, b"[1, 2]"]
     )
-    def test_a_broken_file_tells_nothing(self, tmp_path: Path, data: bytes) -> None:
+    def test_a_broken_file_has_no_preview(self, tmp_path: Path, data: bytes) -> None:
         path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl")
         path.write_bytes(data)
         assert look(sessions(tmp_path)[0]).title is None
 
-    def test_a_file_that_is_gone_tells_nothing(self, tmp_path: Path) -> None:
+    def test_a_missing_file_has_no_preview(self, tmp_path: Path) -> None:
         path = write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl", title="here")
         found = sessions(tmp_path)
         path.unlink()
@@ -340,20 +340,20 @@ class TestLook:
             return {"id": records[0]["sessionId"], "title": records[0]["messages"][0]["content"]}
 
         add_reader(monkeypatch, "documents", places=("*.json",), peek=peek)
-        talk = [{"content": f"say {n} " * 30} for n in range(20_000)]
+        recorded = [{"content": f"say {n} " * 30} for n in range(20_000)]
         (tmp_path / "long.json").write_text(
-            json.dumps({"sessionId": "s1", "messages": talk}, indent=2)
+            json.dumps({"sessionId": "s1", "messages": recorded}, indent=2)
         )
         seen = look(sessions(tmp_path)[0])
         assert (seen.id, (seen.title or "")[:11]) == ("s1", "say 0 say 0")
 
     def test_words_beside_a_title(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        told = {"id": "x", "title": "a title", "words": "first words", "cwd_sha256": "a" * 64}
-        monkeypatch.setattr(fake_format, "peek", lambda records: told)
+        result = {"id": "x", "title": "a title", "words": "first words", "cwd_sha256": "a" * 64}
+        monkeypatch.setattr(fake_format, "peek", lambda records: result)
         write_fake_session(tmp_path / ".fake" / "a" / "file.jsonl")
         seen = look(sessions(tmp_path)[0])
         assert (seen.title, seen.words, seen.cwd_sha256) == ("a title", "first words", "a" * 64)
-        told.update(title="", cwd_sha256="short")
+        result.update(title="", cwd_sha256="short")
         seen = look(sessions(tmp_path)[0])
         assert (seen.title, seen.words, seen.cwd_sha256) == ("first words", "first words", None)
 
@@ -364,7 +364,7 @@ class TestSeveral:
     @pytest.fixture
     def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         def conversations(source: Source) -> list[Found]:
-            rows = source.rows("SELECT id, title, updated FROM talk ORDER BY rowid")
+            rows = source.rows("SELECT id, title, updated FROM session ORDER BY rowid")
             return [
                 Found(own, title=title, updated_at=at, cwd="/home/ada", messages=2)
                 for own, title, at in rows
@@ -374,14 +374,14 @@ class TestSeveral:
             monkeypatch,
             "store",
             places=("*.db",),
-            sniff=lambda source: "talk" in source.tables,
+            sniff=lambda source: "session" in source.tables,
             list_conversations=conversations,
         )
-        path = tmp_path / "talks.db"
+        path = tmp_path / "chats.db"
         made = sqlite3.connect(path)
-        made.execute("CREATE TABLE talk (id, title, updated)")
+        made.execute("CREATE TABLE session (id, title, updated)")
         made.executemany(
-            "INSERT INTO talk VALUES (?, ?, ?)",
+            "INSERT INTO session VALUES (?, ?, ?)",
             [
                 ("ses_a", "bread", "2026-01-02T00:00:00Z"),
                 ("ses_b", "beans", None),
@@ -397,7 +397,7 @@ class TestSeveral:
         found = sessions(store.parent)
         assert [(session.id, session.title, session.conversation) for session in found] == [
             ("ses_a", "bread", "ses_a"),
-            ("talks#3", None, "3"),
+            ("chats#3", None, "3"),
             ("ses_b", "beans", "ses_b"),
         ]
         assert [session.modified for session in found] == [
@@ -413,7 +413,7 @@ class TestSeveral:
 
     def test_the_only_one_needs_no_choice(self, store: Path) -> None:
         with sqlite3.connect(store) as made:
-            made.execute("DELETE FROM talk WHERE id != 'ses_b'")
+            made.execute("DELETE FROM session WHERE id != 'ses_b'")
         made.close()
         (found,) = sessions(store.parent)
         assert (found.id, open_session(found).conversation) == ("ses_b", None)
@@ -422,7 +422,7 @@ class TestSeveral:
         found = sessions(store.parent)
         assert [session.id for session in find_by_id(found, "ses_a")] == ["ses_a"]
         assert len(find_by_id(found, "ses")) == 2
-        assert [session.id for session in find_by_id(found, "talks")] == ["talks#3"]
+        assert [session.id for session in find_by_id(found, "chats")] == ["chats#3"]
 
     def test_the_list_is_remembered(
         self, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -435,7 +435,7 @@ class TestSeveral:
 
     def test_a_database_of_others_is_not_listed(self, store: Path) -> None:
         with sqlite3.connect(store) as made:
-            made.execute("ALTER TABLE talk RENAME TO other")
+            made.execute("ALTER TABLE session RENAME TO other")
         made.close()
         assert sessions(store.parent) == []
 
@@ -446,7 +446,7 @@ class TestSeveral:
         store.write_bytes(data[:100] + b"\xff" * (len(data) - 100))
         discovery = Discovery({}, store.parent, None, tmp_path / "cache")
         (found,) = discovery.sessions()
-        assert (found.id, found.conversation, found.title) == ("talks", None, None)
+        assert (found.id, found.conversation, found.title) == ("chats", None, None)
         discovery.remember()
         store.write_bytes(data)
         assert len(Discovery({}, store.parent, None, tmp_path / "cache").sessions()) == 3
@@ -524,11 +524,13 @@ class TestFolders:
     def test_held_in_a_folder_follows_links(self, tmp_path: Path) -> None:
         (tmp_path / "project").mkdir()
         (tmp_path / "link").symlink_to(tmp_path / "project")
-        talks = tmp_path / ".fake" / "a"
-        write_fake_session(talks / "old.jsonl", 20, cwd=str(tmp_path / "project"))
-        write_fake_session(talks / "new.jsonl", 10, cwd=str(tmp_path / "link"))
-        write_fake_session(talks / "below.jsonl", 5, cwd=str(tmp_path / "project" / "src"))
-        write_fake_session(talks / "odd.jsonl", 1, cwd="\0")
+        conversations_found = tmp_path / ".fake" / "a"
+        write_fake_session(conversations_found / "old.jsonl", 20, cwd=str(tmp_path / "project"))
+        write_fake_session(conversations_found / "new.jsonl", 10, cwd=str(tmp_path / "link"))
+        write_fake_session(
+            conversations_found / "below.jsonl", 5, cwd=str(tmp_path / "project" / "src")
+        )
+        write_fake_session(conversations_found / "odd.jsonl", 1, cwd="\0")
         discovery = Discovery({}, tmp_path)
         found = discovery.sessions()
         assert stems(discovery.filter_by_folder(found, tmp_path / "project")) == ["new", "old"]
@@ -537,8 +539,8 @@ class TestFolders:
     def test_held_in_a_folder_of_which_only_the_hash_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told = hashlib.sha256(os.fsencode(tmp_path)).hexdigest()
-        monkeypatch.setattr(fake_format, "peek", lambda records: {"cwd_sha256": told})
+        result = hashlib.sha256(os.fsencode(tmp_path)).hexdigest()
+        monkeypatch.setattr(fake_format, "peek", lambda records: {"cwd_sha256": result})
         write_fake_session(tmp_path / ".fake" / "a" / "one.jsonl")
         discovery = Discovery({}, tmp_path)
         assert stems(discovery.filter_by_folder(discovery.sessions(), tmp_path)) == ["one"]
@@ -549,15 +551,15 @@ class TestFolders:
         packed = write_fake_session(tmp_path / "packed.jsonl", 50)
         (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(packed.read_bytes()))
         os.utime(tmp_path / "packed.jsonl.gz", (10, 10))
-        write_fake_session(tmp_path / "node_modules" / "x" / "talk.jsonl", 1)
+        write_fake_session(tmp_path / "node_modules" / "x" / "session.jsonl", 1)
         (tmp_path / "package.json").write_text('{"name": "x"}')
         (tmp_path / "broken.json").write_text('{"name": ')
-        (tmp_path / "notes.txt").write_text("fake_talk")
-        (tmp_path / "README.md").write_text("# fake_talk")
-        write_fake_session(tmp_path / "talk.log", 1)
+        (tmp_path / "notes.txt").write_text("fake_session")
+        (tmp_path / "README.md").write_text("# fake_session")
+        write_fake_session(tmp_path / "session.log", 1)
         names = [session.path.name for session in find_in_folder(tmp_path)]
         assert names == ["packed.jsonl", "old.json", "packed.jsonl.gz"]
-        assert {session.reader for session in find_in_folder(tmp_path)} == {"fake_talk"}
+        assert {session.reader for session in find_in_folder(tmp_path)} == {"fake_session"}
 
     def test_in_a_folder_without_any(self, tmp_path: Path) -> None:
         assert list(find_in_folder(tmp_path)) == []
@@ -591,7 +593,7 @@ class TestMany:
             path = write_fake_session(
                 tmp_path / ".fake" / f"p{number % 40}" / f"{number:06}.jsonl",
                 number,
-                title=f"talk {number}",
+                title=f"session {number}",
             )
             os.truncate(path, 5_000_000)  # a hole: long on the disk, nothing to write
             os.utime(path, (1_700_000_000 - number, 1_700_000_000 - number))
@@ -604,7 +606,7 @@ class TestMany:
         assert (len(found), seen.opened) == (self.COUNT, 0)
         shown = [cold.inspect(session) for session in found]
         assert (seen.opened, seen.bytes) == (self.COUNT, self.COUNT * (1 << 14))
-        assert [session.title for session in shown[:2]] == ["talk 0", "talk 1"]
+        assert [session.title for session in shown[:2]] == ["session 0", "session 1"]
         cold.remember()
         warm = Discovery({}, home, None, home / "cache")
         assert [warm.inspect(session) for session in warm.sessions()] == shown
@@ -618,7 +620,7 @@ class TestMany:
 class TestMemory:
     """What is remembered is a help, never a need."""
 
-    SEEN = CachedFile(1, 2, "fake_talk", [CachedRow("id", title="t")])
+    SEEN = CachedFile(1, 2, "fake_session", [CachedRow("id", title="t")])
 
     def test_round_trip(self, tmp_path: Path) -> None:
         memory = DiscoveryCache(tmp_path / "cache")
@@ -678,7 +680,7 @@ class TestMemory:
         monkeypatch.setattr(discovery_cache, "MAX_FILES", 3)
         memory = DiscoveryCache(tmp_path)
         for number in range(10):
-            memory.keep(str(number), CachedFile(1, number, "fake_talk", []))
+            memory.keep(str(number), CachedFile(1, number, "fake_session", []))
         memory.save([str(number) for number in range(10)])
         assert sorted(DiscoveryCache(tmp_path).files) == ["7", "8", "9"]
 

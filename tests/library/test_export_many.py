@@ -17,10 +17,10 @@ from open_token.library.restore import restore_files
 from open_token.sources.source import Source
 
 SECRET = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
-TALKS: list[Any] = [
-    {"talk": "aa1", "title": f"use {SECRET}", "says": ["first"]},
-    {"talk": "aa2", "says": ["second", "third"]},
-    {"talk": "../b 3", "says": ["fourth"]},
+SESSIONS: list[Any] = [
+    {"session": "aa1", "title": f"use {SECRET}", "says": ["first"]},
+    {"session": "aa2", "says": ["second", "third"]},
+    {"session": "../b 3", "says": ["fourth"]},
     {"format": "kept with the first"},
 ]
 
@@ -32,8 +32,8 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "talks.json"
-    made.write_text(json.dumps(TALKS))
+    made = tmp_path / "sessions.json"
+    made.write_text(json.dumps(SESSIONS))
     return made
 
 
@@ -70,24 +70,24 @@ def test_the_first_of_a_file_that_holds_one_may_be_named(tmp_path: Path) -> None
         "sessionId": "s",
         "message": {"role": "user", "content": "hello"},
     }
-    (tmp_path / "talk.jsonl").write_text(json.dumps(record) + "\n")
-    assert said(export(tmp_path / "talk.jsonl", reader="claude_code", conversation="1")) == [
+    (tmp_path / "session.jsonl").write_text(json.dumps(record) + "\n")
+    assert said(export(tmp_path / "session.jsonl", reader="claude_code", conversation="1")) == [
         "hello"
     ]
     with pytest.raises(InputError) as caught:
-        export(tmp_path / "talk.jsonl", reader="claude_code", conversation="2")
+        export(tmp_path / "session.jsonl", reader="claude_code", conversation="2")
     assert caught.value.help == "it holds one; leave --conversation out"
 
 
 def test_a_file_with_one_needs_no_choice(tmp_path: Path) -> None:
-    (tmp_path / "one.json").write_text(json.dumps(TALKS[1:2]))
+    (tmp_path / "one.json").write_text(json.dumps(SESSIONS[1:2]))
     assert said(export(tmp_path / "one.json")) == ["second", "third"]
     assert said(export(tmp_path / "one.json", conversation="1")) == ["second", "third"]
 
 
 def test_all_go_into_a_folder_with_an_index(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    exported = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    exported = export_conversations(Source.of(path), "many_sessions", folder, load_context({}))
     receipts = exported.receipts
     assert exported.failures == []
     assert [receipt.events for receipt in receipts] == [1, 2, 1]
@@ -110,7 +110,7 @@ def test_a_folder_with_something_in_it_is_left_alone(path: Path, tmp_path: Path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "note").write_text("mine")
     with pytest.raises(OutputError):
-        export_conversations(Source.of(path), "many_talks", tmp_path / "mine", load_context({}))
+        export_conversations(Source.of(path), "many_sessions", tmp_path / "mine", load_context({}))
     assert [item.name for item in (tmp_path / "mine").iterdir()] == ["note"]
 
 
@@ -131,7 +131,7 @@ def test_one_that_fails_is_reported_and_the_others_are_exported(
 ) -> None:
     fail_at("aa2", monkeypatch)
     folder = tmp_path / "out"
-    exported = export_conversations(Source.of(path), "many_talks", folder, load_context({}))
+    exported = export_conversations(Source.of(path), "many_sessions", folder, load_context({}))
     assert [receipt.conversation_id for receipt in exported.receipts] == ["aa1", "../b 3"]
     (failure,) = exported.failures
     assert (failure.number, failure.id, failure.problem.what) == (2, "aa2", "the disk fails")
@@ -151,17 +151,17 @@ def test_a_failure_of_all_leaves_no_folder(
 ) -> None:
     fail_at("", monkeypatch)
     with pytest.raises(InputError) as caught:
-        export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context({}))
+        export_conversations(Source.of(path), "many_sessions", tmp_path / "out", load_context({}))
     assert caught.value.what == "the disk fails"
-    assert [item.name for item in tmp_path.iterdir()] == ["talks.json"]
+    assert [item.name for item in tmp_path.iterdir()] == ["sessions.json"]
 
 
 def test_each_holds_its_own_part_of_the_source_and_together_all(path: Path, tmp_path: Path) -> None:
     words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
-    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
+    export_conversations(Source.of(path), "many_sessions", tmp_path / "out", load_context(words))
     assert b"second" not in (tmp_path / "out" / "1_aa1.json").read_bytes()
     restore_files(tmp_path / "out", tmp_path / "back")
-    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == TALKS
+    assert json.loads((tmp_path / "back" / "sessions.json").read_text()) == SESSIONS
 
 
 def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_a_folder_without_an_index_is_no_set(tmp_path: Path) -> None:
 
 
 def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path: Path) -> None:
-    path.write_text(json.dumps([{"talk": "empty", "says": []}, *TALKS]))
+    path.write_text(json.dumps([{"session": "empty", "says": []}, *SESSIONS]))
     exported = export_conversations(
-        Source.of(path), "many_talks", tmp_path / "out", load_context({})
+        Source.of(path), "many_sessions", tmp_path / "out", load_context({})
     )
     assert len(exported.receipts) == 3
     index = json.loads((tmp_path / "out" / "index.json").read_text())
@@ -184,19 +184,22 @@ def test_one_in_which_nothing_was_said_is_only_in_the_index(path: Path, tmp_path
 def test_one_in_which_nothing_was_said_keeps_its_part_of_the_source(
     path: Path, tmp_path: Path
 ) -> None:
-    talks = [{"talk": "empty", "says": []}, *TALKS]
-    path.write_text(json.dumps(talks))
+    sessions = [{"session": "empty", "says": []}, *SESSIONS]
+    path.write_text(json.dumps(sessions))
     words = {"redact": "none", "include": "include-internal", "internal": "full", "native": "full"}
-    export_conversations(Source.of(path), "many_talks", tmp_path / "out", load_context(words))
+    export_conversations(Source.of(path), "many_sessions", tmp_path / "out", load_context(words))
     restore_files(tmp_path / "out", tmp_path / "back")
-    assert json.loads((tmp_path / "back" / "talks.json").read_text()) == talks
+    assert json.loads((tmp_path / "back" / "sessions.json").read_text()) == sessions
 
 
 def test_a_source_in_which_nothing_was_said_is_refused(path: Path, tmp_path: Path) -> None:
-    path.write_text(json.dumps([{"talk": "one", "says": []}, {"talk": "two", "says": []}]))
+    path.write_text(json.dumps([{"session": "one", "says": []}, {"session": "two", "says": []}]))
     with pytest.raises(InputError) as caught:
         export_conversations(
-            Source.of(path), "many_talks", tmp_path / "made", load_context({}, env={}, cwd=tmp_path)
+            Source.of(path),
+            "many_sessions",
+            tmp_path / "made",
+            load_context({}, env={}, cwd=tmp_path),
         )
     assert caught.value.code == "input.no-events"
     assert not (tmp_path / "made").exists()
@@ -259,6 +262,6 @@ def test_a_source_for_another_process_is_opened_anew(path: Path) -> None:
     assert source.document
     copy = pickle.loads(pickle.dumps(source))
     assert "_parsed_document" not in vars(copy)
-    assert copy.document == TALKS
+    assert copy.document == SESSIONS
     piped = Source.of_stream(io.BytesIO(b'{"a": 1}'), "<stdin>")
     assert pickle.loads(pickle.dumps(piped)).document == {"a": 1}

@@ -62,10 +62,10 @@ def followed(
 
 def said(lines: list[Any]) -> list[Any]:
     """What a stream tells, without what it tells at the end for want of a better place."""
-    told = [line for line in lines if line["type"] == "event"]
+    list_events = [line for line in lines if line["type"] == "event"]
     return [
         (line["event_type"], line.get("role"), line["content"])
-        for line in told
+        for line in list_events
         if line["content"].get("data") not in ({"missing_result": True}, {"kind": "usage"})
     ]
 
@@ -94,22 +94,25 @@ def test_a_session_that_grows_line_by_line(example: Path, tmp_path: Path) -> Non
     assert [item for item in validate_bytes(raw) if item.severity == "error"] == []
 
 
-@pytest.mark.parametrize(("wish", "told"), [("now", NOW), ("keep", None), ("omit", None)])
-def test_the_header_names_the_time_that_was_asked_for(wish: str, told: str | None) -> None:
+@pytest.mark.parametrize(("wish", "list_events"), [("now", NOW), ("keep", None), ("omit", None)])
+def test_the_header_names_the_time_that_was_asked_for(wish: str, list_events: str | None) -> None:
     lines = followed(EXAMPLES / "claude_code.jsonl", "claude_code", exported_at=wish)
-    assert lines[0].get("exported_at") == told
+    assert lines[0].get("exported_at") == list_events
 
 
 def test_a_document_is_read_again_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
-    talk = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi, how can I"}]
+    recorded = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "hi, how can I"},
+    ]
 
     def write(messages: list[Any]) -> Callable[[], object]:
         return lambda: path.write_text(json.dumps({"model": "m", "messages": messages}))
 
-    write(talk)()
+    write(recorded)()
     longer = [
-        talk[0],
+        recorded[0],
         {"role": "assistant", "content": "hi, how can I help?"},
         {"role": "user", "content": "more"},
     ]
@@ -125,7 +128,7 @@ def test_a_document_is_read_again_when_it_changes(tmp_path: Path) -> None:
 
 
 def test_a_call_without_a_result_is_closed_at_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
     record = {
         "type": "assistant",
@@ -171,11 +174,11 @@ def test_a_session_with_files_beside_it(tmp_path: Path) -> None:
 
 
 def chat(*texts: str) -> bytes:
-    talk = [
+    recorded = [
         {"role": ("user", "assistant")[place % 2], "content": text}
         for place, text in enumerate(texts)
     ]
-    return json.dumps({"model": "m", "messages": talk}).encode()
+    return json.dumps({"model": "m", "messages": recorded}).encode()
 
 
 def test_a_document_that_is_away_for_a_moment(tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def test_a_document_that_is_away_for_a_moment(tmp_path: Path) -> None:
 def test_lines_that_are_away_just_when_they_are_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     message = {"role": "user", "content": "hello"}
     path.write_text(
         json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": message}) + "\n"
@@ -211,9 +214,11 @@ def test_lines_that_are_away_just_when_they_are_opened(
 
 
 def test_a_session_with_subagents_in_files_of_their_own(tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN / "claude_code" / "subagent_folder" / "input", tmp_path / "talks")
+    shutil.copytree(GOLDEN / "claude_code" / "subagent_folder" / "input", tmp_path / "sessions")
     (path,) = (
-        path for path in (tmp_path / "talks").glob("*.jsonl") if not path.name.startswith("agent-")
+        path
+        for path in (tmp_path / "sessions").glob("*.jsonl")
+        if not path.name.startswith("agent-")
     )
     whole = io.BytesIO()
     export(Source.of(path, path.name), whole, context(), "claude_code")
@@ -297,7 +302,7 @@ class Going:
             self.stream = out.getvalue()
         return self.stream
 
-    def told(self) -> list[Any]:
+    def list_events(self) -> list[Any]:
         return said([json.loads(line) for line in self.stream.splitlines()])
 
     def check(self) -> None:
@@ -307,7 +312,7 @@ class Going:
         whole = io.BytesIO()
         export(Source.of(self.path, self.path.name), whole, context(), self.reader)
         now = said([json.loads(line) for line in whole.getvalue().splitlines()])
-        known = [content for _, _, content in self.told()]
+        known = [content for _, _, content in self.list_events()]
         known += [
             content["data"]["content"] for content in known if is_revised(content.get("data"))
         ]
@@ -389,8 +394,8 @@ def test_no_word_and_no_token_is_reported_twice(case: Path, tmp_path: Path) -> N
     whole = io.BytesIO()
     export(Source.of(path, path.name), whole, context(), reader)
     finished = [json.loads(line) for line in whole.getvalue().splitlines()]
-    told = spoken(live)
-    assert [words for words, count in spoken(finished).items() if told[words] > count] == []
+    list_events = spoken(live)
+    assert [words for words, count in spoken(finished).items() if list_events[words] > count] == []
     if '"kind": "abandoned_branch"' not in json.dumps(
         live
     ):  # whose tokens the stream has told, and were spent
@@ -412,7 +417,7 @@ class TestGoingOn:
     @pytest.mark.parametrize(
         "case", [GOLDEN / name for name in UNLIKE], ids=lambda case: case.parent.name
     )
-    def test_readers_that_tell_more_at_an_end(self, case: Path, tmp_path: Path) -> None:
+    def test_readers_that_add_events_at_the_end(self, case: Path, tmp_path: Path) -> None:
         go_on_with(case, tmp_path, range(2))
 
     @pytest.mark.full
@@ -429,7 +434,7 @@ class TestGoingOn:
             going = Going(tmp_path / "chat.json", "openai_chat")
             in_parts(going, [chat(*texts[: place + 1]) for place in range(len(texts))], seed)
             going.check()
-            assert [content.get("text") for _, _, content in going.told()] == texts
+            assert [content.get("text") for _, _, content in going.list_events()] == texts
 
     def test_a_document_whose_last_words_grow(self, tmp_path: Path) -> None:
         answer = "an answer that comes word by word"
@@ -454,23 +459,23 @@ class TestGoingOn:
         going.path.write_bytes(chat(f"use {secret}"))
         going.follow(killed=True)
         going.follow(chat(f"use {secret}", f"I used {secret}"))
-        first, second = (content["text"].split()[-1] for _, _, content in going.told())
+        first, second = (content["text"].split()[-1] for _, _, content in going.list_events())
         assert first == second
         assert first.startswith("[REDACTED:")
-        assert len(going.told()) == 2
+        assert len(going.list_events()) == 2
 
     def test_another_conversation_is_refused_and_the_file_stays(self, tmp_path: Path) -> None:
         going = Going(tmp_path / "chat.json", "openai_chat")
         going.path.write_bytes(chat("one", "two"))
         before = going.follow()
-        going.path.write_bytes(chat("other", "talk", "altogether"))
+        going.path.write_bytes(chat("other", "session", "altogether"))
         with pytest.raises(InputError) as caught:
             going.follow()
         assert caught.value.code == "follow.append"
         assert going.stream == before
 
     def test_other_lines_are_refused_and_the_file_stays(self, tmp_path: Path) -> None:
-        going = Going(tmp_path / "talk.jsonl", "claude_code")
+        going = Going(tmp_path / "session.jsonl", "claude_code")
         for session in ("one", "two"):
             message = {"role": "user", "content": f"words of {session}"}
             record = {"type": "user", "uuid": session, "sessionId": session, "message": message}
@@ -492,7 +497,7 @@ class TestGoingOn:
 
     def test_options_that_show_more_are_refused(self, tmp_path: Path) -> None:
         """Thoughts that were left out would come behind the words that they led to."""
-        going = Going(tmp_path / "talk.jsonl", "claude_code")
+        going = Going(tmp_path / "session.jsonl", "claude_code")
         going.path.write_bytes(
             (GOLDEN / "claude_code" / "split_message" / "input.jsonl").read_bytes()
         )

@@ -30,15 +30,15 @@ def event(number: int, text: str) -> Any:
 
 
 def record(**facts: Any) -> Record:
-    return Record({"id": "talk", **facts}, PEOPLE, ())
+    return Record({"id": "session", **facts}, PEOPLE, ())
 
 
 def grow(out: io.BytesIO, before: bytes | None = None) -> FollowStream:
-    found = read_written_stream(io.BytesIO(before), "talk") if before is not None else None
+    found = read_written_stream(io.BytesIO(before), "session") if before is not None else None
     if found and before is not None:
         out.write(before[: found.end])
     return FollowStream(
-        out, Context(ExportOptions.of({"mode": "ndjson"}), key=bytes(32)), "talk", found
+        out, Context(ExportOptions.of({"mode": "ndjson"}), key=bytes(32)), "session", found
     )
 
 
@@ -101,17 +101,19 @@ def test_a_stream_that_was_ended_goes_on_too() -> None:
     assert b"missing_result" not in out.getvalue()
 
 
-HEADER = b'{"type":"header","conversation":{"id":"talk"},"participants":[{"actor_id":"act_001"}]}\n'
+HEADER = (
+    b'{"type":"header","conversation":{"id":"session"},"participants":[{"actor_id":"act_001"}]}\n'
+)
 SAID = b'{"type":"event","event_type":"message","id":"evt_000001","actor_id":"act_001","content":{"text":"one"}}\n'
 
 
 def test_half_a_header_is_none() -> None:
     assert (
-        read_written_stream(io.BytesIO(HEADER[:-1]), "talk")
-        == read_written_stream(io.BytesIO(b"{"), "talk")
+        read_written_stream(io.BytesIO(HEADER[:-1]), "session")
+        == read_written_stream(io.BytesIO(b"{"), "session")
         == WrittenStream()
     )
-    assert read_written_stream(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "talk").end == len(
+    assert read_written_stream(io.BytesIO(HEADER + SAID + b'{"type":"foo'), "session").end == len(
         HEADER + SAID
     )
 
@@ -137,7 +139,7 @@ def test_half_a_header_is_none() -> None:
 )
 def test_another_file_is_left_alone(before: bytes) -> None:
     with pytest.raises(InputError) as caught:
-        read_written_stream(io.BytesIO(before), "talk")
+        read_written_stream(io.BytesIO(before), "session")
     assert caught.value.code == "follow.append"
 
 
@@ -157,7 +159,7 @@ def test_what_the_header_says_is_not_taken_back() -> None:
     stream.close(record(title="Late"))
     *_, footer = lines(out)
     assert footer["conversation"] | {"redaction": 0} == {
-        "id": "talk",
+        "id": "session",
         "provider": "openai",
         "title": "Late",
         "redaction": 0,

@@ -58,7 +58,7 @@ def reading(*events: dict[str, Any], people: tuple[Participant, ...] = (USER,)) 
     made: Any = [
         {"id": f"evt_{number:06d}", "seq": 0, **event} for number, event in enumerate(events, 1)
     ]
-    return Record({"id": "talk"}, list(people), made, next_event_number=len(made) + 1)
+    return Record({"id": "session"}, list(people), made, next_event_number=len(made) + 1)
 
 
 def short(events: Any) -> list[tuple[str, Any]]:

@@ -95,7 +95,7 @@ LINES = st.lists(
 
 @given(LINES)
 @settings(max_examples=40)
-def test_whatever_the_lines_hold_they_come_back(
+def test_any_lines_are_restored(
     tmp_path_factory: pytest.TempPathFactory, records: list[Any]
 ) -> None:
     made = tmp_path_factory.mktemp("made")
@@ -106,8 +106,8 @@ def test_whatever_the_lines_hold_they_come_back(
         "message": {"role": "user", "content": "hello " * 20},
     }
     data = b"".join(json.dumps(record).encode() + b"\n" for record in [first, *records])
-    export_file(data, made / "talk.ndjson", reader="claude_code", **WHOLE)
-    restore_files(made / "talk.ndjson", made / "back")
+    export_file(data, made / "session.ndjson", reader="claude_code", **WHOLE)
+    restore_files(made / "session.ndjson", made / "back")
     (name,) = (made / "back").iterdir()
     back = [json.loads(line) for line in name.read_bytes().splitlines()]
     assert is_identical(back, [json.loads(line) for line in data.splitlines()])
@@ -126,23 +126,23 @@ def test_numbers_beyond_every_double_come_back(tmp_path: Path) -> None:
         json.dumps(hello).encode()
         + b'\n{"type":"odd","uuid":null,"text":"\\ud800","large":[1e309,-1e309]}\n'
     )
-    export_file(data, tmp_path / "talk.ndjson", reader="claude_code", **WHOLE)
-    restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+    export_file(data, tmp_path / "session.ndjson", reader="claude_code", **WHOLE)
+    restore_files(tmp_path / "session.ndjson", tmp_path / "back")
     (name,) = (tmp_path / "back").iterdir()
     back = json.loads(name.read_bytes().splitlines()[1])
     assert is_identical(back["large"], [float("inf"), float("-inf")])
 
 
 def test_an_export_without_its_source_is_refused(tmp_path: Path) -> None:
-    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "talk.json")
+    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "session.json")
     with pytest.raises(InputError) as caught:
-        restore_files(tmp_path / "talk.json", tmp_path / "back")
+        restore_files(tmp_path / "session.json", tmp_path / "back")
     assert caught.value.code == "restore.native"
     assert not (tmp_path / "back").exists()
 
 
 def test_an_export_with_parts_withheld_is_refused(tmp_path: Path) -> None:
-    talk = tmp_path / "talk.jsonl"
+    session = tmp_path / "session.jsonl"
     block = {"type": "thinking", "thinking": "nobody should read this", "signature": "s"}
     record = {
         "type": "assistant",
@@ -156,18 +156,18 @@ def test_an_export_with_parts_withheld_is_refused(tmp_path: Path) -> None:
         "sessionId": "s",
         "message": {"role": "user", "content": "hello"},
     }
-    talk.write_text(json.dumps(hello) + "\n" + json.dumps(record) + "\n")
-    export_file(talk, tmp_path / "talk.json", native="full")
-    assert b"nobody should read" not in (tmp_path / "talk.json").read_bytes()
+    session.write_text(json.dumps(hello) + "\n" + json.dumps(record) + "\n")
+    export_file(session, tmp_path / "session.json", native="full")
+    assert b"nobody should read" not in (tmp_path / "session.json").read_bytes()
     with pytest.raises(InputError) as caught:
-        restore_files(tmp_path / "talk.json", tmp_path / "back")
+        restore_files(tmp_path / "session.json", tmp_path / "back")
     assert caught.value.code == "restore.partial"
     assert not (tmp_path / "back").exists()
 
 
 def test_native_data_is_redacted_like_all_content(tmp_path: Path) -> None:
     secret = "gh" + "p_" + "Zx8vK2mQ9rT4wY7uJ1nB5cD3fG6hL0pS2aEo"
-    talk = tmp_path / "talk.jsonl"
+    session = tmp_path / "session.jsonl"
     record = {
         "type": "user",
         "uuid": "u",
@@ -175,24 +175,28 @@ def test_native_data_is_redacted_like_all_content(tmp_path: Path) -> None:
         "slug": secret,
         "message": {"role": "user", "content": "x"},
     }
-    talk.write_text(json.dumps(record) + "\n")
-    document = expand_document(export(talk, native="full"))
+    session.write_text(json.dumps(record) + "\n")
+    document = expand_document(export(session, native="full"))
     assert secret not in json.dumps(document)
     assert any(
         event["content"].get("data", {}).get("kind") == "native" for event in document["events"]
     )
     export_file(
-        talk, tmp_path / "talk.json", native="full", include="include-internal", internal="full"
+        session,
+        tmp_path / "session.json",
+        native="full",
+        include="include-internal",
+        internal="full",
     )
-    _, masked = restore_files(tmp_path / "talk.json", tmp_path / "back")
+    _, masked = restore_files(tmp_path / "session.json", tmp_path / "back")
     assert masked
 
 
 def test_a_source_that_was_masked_as_a_whole_is_refused(tmp_path: Path) -> None:
     how = {**WHOLE, "redact": "strict"}
-    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "talk.ndjson", **how)
+    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "session.ndjson", **how)
     with pytest.raises(InputError) as caught:
-        restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+        restore_files(tmp_path / "session.ndjson", tmp_path / "back")
     assert caught.value.code == "restore.partial"
 
 
@@ -215,11 +219,11 @@ def test_an_export_with_references_of_an_earlier_format_is_refused(tmp_path: Pat
 
 
 def test_the_target_must_be_new(tmp_path: Path) -> None:
-    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "talk.ndjson", **WHOLE)
+    export_file(EXAMPLES / "claude_code.jsonl", tmp_path / "session.ndjson", **WHOLE)
     (tmp_path / "back").mkdir()
     (tmp_path / "back" / "mine").write_text("mine")
     with pytest.raises(OutputError):
-        restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+        restore_files(tmp_path / "session.ndjson", tmp_path / "back")
     assert (tmp_path / "back" / "mine").read_text() == "mine"
 
 
@@ -301,23 +305,23 @@ def test_an_image_is_stored_once(tmp_path: Path) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": image}
     message = {"role": "user", "content": [{"type": "image", "source": source}]}
     record = {"type": "user", "uuid": "u", "sessionId": "s", "message": message}
-    talk = tmp_path / "talk.jsonl"
-    talk.write_text(json.dumps(record) + "\n")
-    export_file(talk, tmp_path / "talk.ndjson", **WHOLE)
-    assert (tmp_path / "talk.ndjson").stat().st_size < 1.35 * talk.stat().st_size
-    restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
-    assert json.loads((tmp_path / "back" / "talk.jsonl").read_text()) == record
+    session = tmp_path / "session.jsonl"
+    session.write_text(json.dumps(record) + "\n")
+    export_file(session, tmp_path / "session.ndjson", **WHOLE)
+    assert (tmp_path / "session.ndjson").stat().st_size < 1.35 * session.stat().st_size
+    restore_files(tmp_path / "session.ndjson", tmp_path / "back")
+    assert json.loads((tmp_path / "back" / "session.jsonl").read_text()) == record
 
 
 def test_what_says_the_same_over_and_over_comes_back(tmp_path: Path) -> None:
     text = "the whole story so far, told again with every call " * 200
     records = [{"role": "user", "content": text, "call": number} for number in range(500)]
-    source = tmp_path / "talk.jsonl"
+    source = tmp_path / "session.jsonl"
     calls = [{"model": "m", "messages": [record]} for record in records]
     source.write_text("".join(json.dumps(call) + "\n" for call in calls))
-    export_file(source, tmp_path / "talk.ndjson", **WHOLE)
-    restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
-    back = (tmp_path / "back" / "talk.jsonl").read_text().splitlines()
+    export_file(source, tmp_path / "session.ndjson", **WHOLE)
+    restore_files(tmp_path / "session.ndjson", tmp_path / "back")
+    back = (tmp_path / "back" / "session.jsonl").read_text().splitlines()
     assert [json.loads(line)["messages"] for line in back] == [[record] for record in records]
 
 
@@ -342,17 +346,17 @@ def test_what_is_very_deep_comes_back(tmp_path: Path, levels: int) -> None:
     }
     deep = '{"a":[' * (levels // 2) + '"core"' + "]}" * (levels // 2)
     record = json.dumps(hello).removesuffix("}") + f', "deep": {deep}}}'
-    (tmp_path / "talk.jsonl").write_text(f"{record}\n")
+    (tmp_path / "session.jsonl").write_text(f"{record}\n")
 
     def work() -> None:
         export_file(
-            tmp_path / "talk.jsonl", tmp_path / "talk.ndjson", reader="claude_code", **WHOLE
+            tmp_path / "session.jsonl", tmp_path / "session.ndjson", reader="claude_code", **WHOLE
         )
-        restore_files(tmp_path / "talk.ndjson", tmp_path / "back")
+        restore_files(tmp_path / "session.ndjson", tmp_path / "back")
 
     with ThreadPoolExecutor(1) as pool:  # the calls of the test itself are no business of the test
         pool.submit(work).result()
-    back = (tmp_path / "back" / "talk.jsonl").read_text()
+    back = (tmp_path / "back" / "session.jsonl").read_text()
     assert back.replace(" ", "").strip() == record.replace(" ", "")
 
 
@@ -433,12 +437,12 @@ def test_rows_and_members_come_back(tmp_path: Path) -> None:
     "case", sorted(GOLDEN.glob("*/*/input.sql")), ids=lambda case: case.parent.name
 )
 def test_every_database_comes_back(case: Path, tmp_path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
+    with contextlib.closing(sqlite3.connect(tmp_path / "session.db")) as made:
         made.executescript(case.read_text())
-    source = Source.of(tmp_path / "talk.db")
+    source = Source.of(tmp_path / "session.db")
     assert list_conversations(source, detect_format(source)) or detect_format(source)
-    come_back(tmp_path / "talk.db", tmp_path)
-    with contextlib.closing(sqlite3.connect(tmp_path / "back" / "talk.db")) as back:
+    come_back(tmp_path / "session.db", tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "back" / "session.db")) as back:
         rows = [
             back.execute(f"SELECT count(*) FROM {quote_identifier(table)}").fetchone()[0]
             for table in source.tables

@@ -29,7 +29,7 @@ def mask(text: str, context: Context) -> str:
     return b"".join(redact_text([text.encode()], context, "")).decode()
 
 
-def test_a_word_is_masked_wherever_it_stands_in_whatever_case() -> None:
+def test_a_word_is_masked_everywhere_in_any_case() -> None:
     context = add_words(PLAIN, ["Harbor", "é. (x)*"])
     masked = mask("harbor, HARBORMASTER and é. (X)*; arbor, é. x", context)
     marker = "[REDACTED:word:00000000]"

@@ -489,7 +489,7 @@ def test_uninstall_of_one_scope_leaves_the_other(machine: skills.InstallEnvironm
     assert sorted(tree(skills.get_install_folder(machine, "codex", "user"))) == sorted(INSTALLED)
 
 
-def test_status_tells_the_states_apart(machine: skills.InstallEnvironment) -> None:
+def test_status_distinguishes_the_states(machine: skills.InstallEnvironment) -> None:
     for folder in (".gemini", ".codex", ".claude/skills/" + skills.SKILL_NAME, ".codeium/windsurf"):
         (machine.home / folder).mkdir(parents=True)
     skills.install_skill(machine, ["codex"], "user")

@@ -43,7 +43,7 @@ SENT_TO = "sess_2"
 SENT = ("hello", "think", "list files", "subagent list files")
 
 
-class Told:
+class Received:
     """What one client was told over all its connections."""
 
     def __init__(self) -> None:
@@ -62,9 +62,9 @@ class Told:
 class Listener(Client):
     """A connection that tells somebody else, until it is lost."""
 
-    def __init__(self, server: RunningServer, token: str, told: Told, transport: str) -> None:
+    def __init__(self, server: RunningServer, token: str, result: Received, transport: str) -> None:
         super().__init__(server.address, token, [transport])
-        self.told, self.is_lost = told, False
+        self.received, self.is_lost = result, False
 
     def _taking(self, name: str) -> Any:
         def take(payload: Any = None, *_: Any) -> None:
@@ -73,9 +73,9 @@ class Listener(Client):
                 and isinstance(payload, dict)
                 and name not in ("chat:end", "system:error")
             ):
-                self.told.take(name, payload)
+                self.received.take(name, payload)
             elif not self.is_lost and isinstance(payload, dict) and "turn_id" not in payload:
-                apply_event(self.told.mirror, self.told.numbers, name, payload)
+                apply_event(self.received.mirror, self.received.numbers, name, payload)
 
         return take
 
@@ -109,13 +109,13 @@ async def writes(services: Services, random: Random, done: asyncio.Event) -> Non
 
 
 async def over_socket(
-    server: RunningServer, token: str, told: Told, way: str, random: Random
+    server: RunningServer, token: str, result: Received, way: str, random: Random
 ) -> None:
     """One connection of a live client, and how it is lost."""
     transport = "polling" if random.random() < 0.1 else "websocket"
-    client = Listener(server, token, told, transport)
+    client = Listener(server, token, result, transport)
     async with client:
-        await client.subscribe(event_format=way, after_sequence=told.mirror.seen, resume=True)
+        await client.subscribe(event_format=way, after_sequence=result.mirror.seen, resume=True)
         await asyncio.sleep(random.random() * 0.02)
         client.is_lost = True
         how = random.choice(("politely", "by us", "by the server"))
@@ -126,9 +126,9 @@ async def over_socket(
                 server.live.server.abort(eio_sid)
 
 
-async def over_http(server: RunningServer, token: str, told: Told, until: int) -> None:
+async def over_http(server: RunningServer, token: str, result: Received, until: int) -> None:
     """One event stream, read up to an event and dropped in the middle."""
-    headers = {"Authorization": f"Bearer {token}", "Last-Event-ID": str(told.mirror.seen)}
+    headers = {"Authorization": f"Bearer {token}", "Last-Event-ID": str(result.mirror.seen)}
     url = f"{server.address}/api/sessions/sess_1/events"
     async with (
         httpx2.AsyncClient(timeout=30) as client,
@@ -136,8 +136,8 @@ async def over_http(server: RunningServer, token: str, told: Told, until: int) -
     ):
         async for line in response.aiter_lines():
             if line.startswith("data: "):
-                told.take("turn:events", {"events": [json.loads(line[6:])]})
-            if told.mirror.seen >= until:
+                result.take("turn:events", {"events": [json.loads(line[6:])]})
+            if result.mirror.seen >= until:
                 return
 
 
@@ -205,15 +205,15 @@ class Sender:
         assert self.numbers == expected, "an event of an answer is missing or came twice"
 
 
-async def settle(server: RunningServer, token: str, told: Told, way: str, final: int) -> None:
+async def settle(server: RunningServer, token: str, result: Received, way: str, final: int) -> None:
     """The last connection: until everything is there."""
     if way == "sse":
-        await over_http(server, token, told, final)
+        await over_http(server, token, result, final)
         return
-    client = Listener(server, token, told, "websocket")
+    client = Listener(server, token, result, "websocket")
     async with client:
-        await client.subscribe(event_format=way, after_sequence=told.mirror.seen, resume=True)
-        while told.mirror.seen < final:
+        await client.subscribe(event_format=way, after_sequence=result.mirror.seen, resume=True)
+        while result.mirror.seen < final:
             await asyncio.sleep(0.01)
 
 
@@ -229,7 +229,7 @@ async def disconnects(folder: Path, rounds: int, seed: int) -> tuple[int, int]:
         token, done = await create_key(services), asyncio.Event()
         sender = Sender(server, token, random)
         writing = asyncio.create_task(writes(services, random, done))
-        everybody = {way: Told() for way in WAYS}
+        everybody = {way: Received() for way in WAYS}
         for _ in range(rounds):
             way = random.choice((*WAYS, "send"))
             with contextlib.suppress(httpx2.HTTPError):
@@ -249,28 +249,28 @@ async def disconnects(folder: Path, rounds: int, seed: int) -> tuple[int, int]:
         state = await services.journal.state(ANNA, "sess_1")
         entries = await services.store.read_log(ANNA, "sess_1", 0, 10**7)
         expected = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
-        for way, told in everybody.items():
-            await asyncio.wait_for(settle(server, token, told, way, expected[-1]), 60)
+        for way, result in everybody.items():
+            await asyncio.wait_for(settle(server, token, result, way, expected[-1]), 60)
         await asyncio.wait_for(sender.settle(), 60)
         await sender.check(services)
         turns = await fold_turns(services)
         assert turns == await read_stored_turns(services)
-        for way, told in everybody.items():
-            check(way, told, expected, turns)
+        for way, result in everybody.items():
+            check(way, result, expected, turns)
         return len(expected), sender.count
 
 
-def check(way: str, told: Told, expected: list[int], turns: list[Any]) -> None:
+def check(way: str, result: Received, expected: list[int], turns: list[Any]) -> None:
     """Everything once, and the turns of the log."""
     if way == "legacy":
-        assert told.numbers == sorted(set(told.numbers)), "an event came twice"
+        assert result.numbers == sorted(set(result.numbers)), "an event came twice"
     else:
-        assert told.numbers == expected, "an event is missing or came twice"
-    assert summarize_turns(told.mirror.branch()) == turns
+        assert result.numbers == expected, "an event is missing or came twice"
+    assert summarize_turns(result.mirror.branch()) == turns
     for turn in turns:
         for place, block in enumerate(turn["blocks"]):
             if block["type"] == "text":
-                assert told.words[(turn["turn_id"], place)] == block["content"]
+                assert result.words[(turn["turn_id"], place)] == block["content"]
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ SESSIONS = 3
 ROUNDS_EACH = 8
 """After so many faults new nodes and a new database are begun."""
 LEASE = 3.0
-PATIENCE = 180.0
+TIMEOUT = 180.0
 OVER = ("completed", "failed", "interrupted")
 LONG = " ".join(f"word{number}" for number in range(1, 2001))
 
@@ -103,8 +103,8 @@ class Node:
                 stderr=log,
             )
         assert self.process.stdout
-        told = json.loads(await asyncio.wait_for(self.process.stdout.readline(), PATIENCE))
-        self.address, self.key = told["address"], told["key"] or self.key
+        output = json.loads(await asyncio.wait_for(self.process.stdout.readline(), TIMEOUT))
+        self.address, self.key = output["address"], output["key"] or self.key
 
     def signal(self, number: int) -> None:
         """Send a signal."""
@@ -134,8 +134,8 @@ class Node:
         elif fault == "paused":
             self.signal(signal.SIGCONT)
         else:
-            self.links[fault.split()[0]].mend()
-        async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=10) as client:
+            self.links[fault.split()[0]].restore()
+        async with asyncio.timeout(TIMEOUT), httpx2.AsyncClient(timeout=10) as client:
             while True:
                 with contextlib.suppress(httpx2.HTTPError):
                     if (await client.get(f"{self.address}/healthz")).status_code == 200:
@@ -144,7 +144,7 @@ class Node:
 
 
 @dataclass
-class Talk:
+class WatchedSession:
     """A session, who watches it, and what it was told: the place of each message as it was
     acknowledged."""
 
@@ -166,7 +166,7 @@ class Cluster:
         self.nodes, self.store, self.random = nodes, store, random
         self.token = next(node.key for node in nodes if node.key) or ""
         self.owner = ""
-        self.talks: list[Talk] = []
+        self.sessions: list[WatchedSession] = []
         self._count = 0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -177,16 +177,16 @@ class Cluster:
         for number in range(SESSIONS):
             async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
                 made = await client.post(
-                    f"{self.nodes[0].address}/api/sessions", json={"intent": f"Talk {number}"}
+                    f"{self.nodes[0].address}/api/sessions", json={"intent": f"Session {number}"}
                 )
-            talk = Talk(made.raise_for_status().json()["session_id"])
-            self.talks.append(talk)
+            conversation = WatchedSession(made.raise_for_status().json()["session_id"])
+            self.sessions.append(conversation)
             for way in ("socket", "sse"):
                 watcher = Watcher(
-                    self.nodes, self.token, talk.id, way, Random(self.random.random())
+                    self.nodes, self.token, conversation.id, way, Random(self.random.random())
                 )
-                watcher.known = lambda talk=talk: talk.known
-                talk.watchers.append(watcher)
+                watcher.known = lambda conversation=conversation: conversation.known
+                conversation.watchers.append(watcher)
                 self._tasks.append(asyncio.create_task(watcher.watch()))
 
     async def close(self) -> None:
@@ -196,43 +196,45 @@ class Cluster:
             if not task.cancelled():
                 task.result()
 
-    async def say(self, talk: Talk, nodes: Sequence[Node], words: str) -> Node:
+    async def say(self, conversation: WatchedSession, nodes: Sequence[Node], words: str) -> Node:
         """Send a message, and look up at once where it stands."""
         self._count += 1
         name, text = f"m{self._count}", words.format(mark=f"mark{self._count}")
-        message = {"session_id": talk.id, "message": text, "client_message_id": name}
-        node, told = await send_message(nodes, self.token, message, self.random)
-        talk.texts[name] = text
-        if (turn_id := told["turn_id"]) is not None:
+        message = {"session_id": conversation.id, "message": text, "client_message_id": name}
+        node, output = await send_message(nodes, self.token, message, self.random)
+        conversation.texts[name] = text
+        if (turn_id := output["turn_id"]) is not None:
             place = next(
                 entry.seq
-                for entry in reversed(await self.log(talk))
+                for entry in reversed(await self.log(conversation))
                 if entry.kind == "turn.opened" and entry.data["turn"]["turn_id"] == turn_id
             )
-            talk.acknowledged[name] = (place, turn_id)
+            conversation.acknowledged[name] = (place, turn_id)
         return node  # type: ignore[no-any-return]
 
-    async def log(self, talk: Talk) -> list[LogEntry]:
-        return await self.store.read_log(self.owner, talk.id, 0, 10**7)
+    async def log(self, conversation: WatchedSession) -> list[LogEntry]:
+        return await self.store.read_log(self.owner, conversation.id, 0, 10**7)
 
     async def spoken(self, count: int) -> None:
         """Wait until the sessions have grown by so many entries since now."""
-        names = [talk.id for talk in self.talks]
+        names = [conversation.id for conversation in self.sessions]
 
         async def total() -> int:
             return sum(last for _, last in (await self.store.get_heads(names)).values())
 
         start = await total()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while await total() < start + count:
                 await asyncio.sleep(0.01)
 
     async def over(self) -> int:
         """Wait until no run is under way; gives how many were taken over so far."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while True:
                 runs = [
-                    run for talk in self.talks for run in await self.store.runs(self.owner, talk.id)
+                    run
+                    for conversation in self.sessions
+                    for run in await self.store.runs(self.owner, conversation.id)
                 ]
                 if all(run.status in OVER for run in runs):
                     return sum(run.attempts > 1 for run in runs)
@@ -241,7 +243,10 @@ class Cluster:
     async def round(self, fault: str) -> None:
         """Let agents speak, hurt a node in the middle of it, wait until all is said elsewhere, and
         take it back."""
-        took = [await self.say(talk, self.nodes, self.random.choice(WORDS)) for talk in self.talks]
+        took = [
+            await self.say(conversation, self.nodes, self.random.choice(WORDS))
+            for conversation in self.sessions
+        ]
         await self.spoken(self.random.randint(1, 60))
         victim = self.random.choice(
             [*took, *self.nodes, *(node for node in self.nodes if node.role != "gateway")]
@@ -249,36 +254,36 @@ class Cluster:
         await victim.hurt(fault)
         await self.over()
         await victim.heal(fault)
-        await self.say(self.random.choice(self.talks), [victim], "list files")
+        await self.say(self.random.choice(self.sessions), [victim], "list files")
         await self.over()
 
     async def faults(self) -> list[str]:
         """What is wrong in the end."""
         found = []
-        for talk in self.talks:
-            entries = await self.log(talk)
-            state = SessionState(talk.id)
+        for conversation in self.sessions:
+            entries = await self.log(conversation)
+            state = SessionState(conversation.id)
             for entry in entries:
                 state.apply(entry)
-            told = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
-            for watcher in talk.watchers:
-                async with asyncio.timeout(PATIENCE):
-                    while watcher.seen < told[-1]:
+            output = [entry.seq for entry in entries if to_stream_item(entry, state) is not None]
+            for watcher in conversation.watchers:
+                async with asyncio.timeout(TIMEOUT):
+                    while watcher.seen < output[-1]:
                         await asyncio.sleep(0.05)
             found += [
-                *_history_faults(talk, entries, told),
+                *_history_faults(conversation, entries, output),
                 *_log_faults(entries),
-                *_said_faults(talk, state),
+                *_said_faults(conversation, state),
             ]
-            found += _seen_faults(talk, state)
-            runs = await self.store.runs(self.owner, talk.id)
+            found += _seen_faults(conversation, state)
+            runs = await self.store.runs(self.owner, conversation.id)
             found += [
-                f"{talk.id}: a run {run.status}: {run.error}"
+                f"{conversation.id}: a run {run.status}: {run.error}"
                 for run in runs
                 if run.status != "completed"
             ]
             if state.session.status not in ("completed", "idle") and state.run is not None:
-                found.append(f"{talk.id} is still {state.session.status}")
+                found.append(f"{conversation.id} is still {state.session.status}")
         kept = await self.store.memories(self.owner, limit=10_000)
         marks = Counter(row.content for row in kept.items)
         found += [
@@ -287,11 +292,13 @@ class Cluster:
         return [*found, *await self.store.check()]
 
 
-def _history_faults(talk: Talk, entries: list[LogEntry], told: list[int]) -> list[str]:
+def _history_faults(
+    conversation: WatchedSession, entries: list[LogEntry], output: list[int]
+) -> list[str]:
     """The checker of histories, over the entries that clients are told, counted from 1."""
-    places = {seq: number for number, seq in enumerate(told, 1)}
+    places = {seq: number for number, seq in enumerate(output, 1)}
     before = {
-        entry.seq: sum(seq <= entry.seq for seq in told)
+        entry.seq: sum(seq <= entry.seq for seq in output)
         for entry in entries
         if entry.seq not in places
     }
@@ -300,25 +307,25 @@ def _history_faults(talk: Talk, entries: list[LogEntry], told: list[int]) -> lis
         return places.get(seq) or before.get(seq, 0)
 
     history = History()
-    for seq, _ in talk.acknowledged.values():
-        history.acknowledged(talk.id, [seq], place(seq))
-    for watcher in talk.watchers:
+    for seq, _ in conversation.acknowledged.values():
+        history.acknowledged(conversation.id, [seq], place(seq))
+    for watcher in conversation.watchers:
         for here in watcher.connections:
             got = [(place(item["stream_sequence"]), item["stream_sequence"]) for item in here.items]
             history.read(
-                talk.id,
+                conversation.id,
                 place(here.after),
                 got,
                 place(here.known),
                 is_whole=here is watcher.connections[-1],
             )
-    found = history.faults({talk.id: [(place(seq), seq) for seq in told]})
+    found = history.faults({conversation.id: [(place(seq), seq) for seq in output]})
     return [
         *found,
         *(
-            f"{talk.id}: a client over {watcher.way} was told of {len(watcher.numbers)} events of {len(told)}"
-            for watcher in talk.watchers
-            if watcher.numbers != told
+            f"{conversation.id}: a client over {watcher.way} was told of {len(watcher.numbers)} events of {len(output)}"
+            for watcher in conversation.watchers
+            if watcher.numbers != output
         ),
     ]
 
@@ -345,7 +352,7 @@ def _log_faults(entries: list[LogEntry]) -> list[str]:
     return found
 
 
-def _said_faults(talk: Talk, state: SessionState) -> list[str]:
+def _said_faults(conversation: WatchedSession, state: SessionState) -> list[str]:
     """Every message is there once, and answered once, whole."""
     found, asked, answers = [], "", dict[str, list[str]]()
     for turn in state.path:
@@ -358,27 +365,27 @@ def _said_faults(talk: Talk, state: SessionState) -> list[str]:
             answers[asked] = []
         elif whole.role == "assistant" and whole.status == "completed" and not turn.calls:
             answers[asked].append(words)
-    for name, text in talk.texts.items():
+    for name, text in conversation.texts.items():
         turn_id = state.sent.get(name)
         given = answers.get(turn_id or "", [])
         if turn_id is None or len(given) != 1 or ("long" in text and given[0] != LONG):
             found.append(
-                f"{talk.id}: {text!r} was answered {len(given)} times, {[len(words) for words in given]}"
+                f"{conversation.id}: {text!r} was answered {len(given)} times, {[len(words) for words in given]}"
             )
-    for name, (_, turn_id) in talk.acknowledged.items():
+    for name, (_, turn_id) in conversation.acknowledged.items():
         if state.sent.get(name) != turn_id:
             found.append(
-                f"{talk.id}: {name} was acknowledged as {turn_id} and is {state.sent.get(name)}"
+                f"{conversation.id}: {name} was acknowledged as {turn_id} and is {state.sent.get(name)}"
             )
     return found
 
 
-def _seen_faults(talk: Talk, state: SessionState) -> list[str]:
+def _seen_faults(conversation: WatchedSession, state: SessionState) -> list[str]:
     """Every client has the turns that the log has."""
     turns = encode_for_wire(to_builtins(state.branch()))
     return [
-        f"{talk.id}: a client over {watcher.way} has other turns than the log"
-        for watcher in talk.watchers
+        f"{conversation.id}: a client over {watcher.way} has other turns than the log"
+        for watcher in conversation.watchers
         if summarize_turns(watcher.mirror.branch()) != turns
     ]
 
@@ -422,7 +429,11 @@ async def campaign(
             after = await nodes.over()
             print(f"  {fault:17} {after - before} runs taken over", flush=True)
         found = await nodes.faults()
-        events = sum(len(watcher.numbers) for talk in nodes.talks for watcher in talk.watchers)
+        events = sum(
+            len(watcher.numbers)
+            for conversation in nodes.sessions
+            for watcher in conversation.watchers
+        )
         return found, events, await nodes.over()
 
 
@@ -441,8 +452,8 @@ def main(words: list[str]) -> None:
         print(", ".join(layout), flush=True)
         with tempfile.TemporaryDirectory() as folder:
             work = campaign(Path(folder), new_postgres(), layout, faults, seed + start, lease)
-            found, told, taken = asyncio.run(work)
-        events, moved = events + told, moved + taken
+            found, output, taken = asyncio.run(work)
+        events, moved = events + output, moved + taken
         if found:
             break
     print(

@@ -240,7 +240,7 @@ def installed(folder: Path, package: str) -> Path:
     return place / "node_modules"
 
 
-def told(source: Path, env: dict[str, str]) -> list[str]:
+def run_agent(source: Path, env: dict[str, str]) -> list[str]:
     """What must arrive: the words of people and models, names of tools, the words of results, in
     order."""
     made = subprocess.run(
@@ -329,7 +329,7 @@ def go_on(name: str, tools: Path, source: Path, port: int) -> str:
             timeout=WITHIN,
             text=True,
         )
-        lacking = missing(Provider.asked, told(source, env))
+        lacking = missing(Provider.asked, run_agent(source, env))
         if ended.returncode or "done" not in ended.stdout:
             return f"ended with {ended.returncode}: {(ended.stderr or ended.stdout)[-400:]}"
         return f"{len(lacking)} texts did not arrive, first: {lacking[0][:80]!r}" if lacking else ""

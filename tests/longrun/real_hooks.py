@@ -31,7 +31,7 @@ from longrun.real_agents import (
 from open_token.library.hooks.handlers import get_hooks, list_hook_agents
 from open_token.library.hooks.queue import CallQueue
 
-PATIENCE = 30
+TIMEOUT = 30
 TRUSTING = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", QUESTION]
 """Codex runs no hook that nobody trusted on its screen."""
 
@@ -61,7 +61,7 @@ def settings(home: Path, name: str) -> dict[str, Any]:
 
 def wait_for(folder: Path) -> bool:
     """Wait until something was kept and nothing waits any more."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         if (folder / "log.ndjson").exists() and not CallQueue(folder).list_waiting():
             return True

@@ -122,15 +122,15 @@ def again(name: str, tools: Path, folder: Path) -> str:
     code, report, words = first.check(folder / "script.json", PROMPT, "--results", "any")
     if code:
         return f"recording: exit {code}, {report.get('parting')} {words[-1500:]}"
-    first.exported(folder / "talk.json")
-    code, report, words = second.check(folder / "talk.json", PROMPT)
+    first.exported(folder / "session.json")
+    code, report, words = second.check(folder / "session.json", PROMPT)
     if code or report["served"] != report["steps"] or report["steps"] < 3:
         return f"replay: exit {code}, {report.get('parting')} {words[-1500:]}"
     third = Place(folder / "third", name, tools)
-    code, report, words = third.check(folder / "talk.json", PROMPT.replace("lines", "words"))
-    parting = report.get("parting") or {}
-    if code != 1 or parting.get("step") != 1 or parting.get("where") != "the prompt":
-        return f"changed: exit {code}, {parting} {words[-1500:]}"
+    code, report, words = third.check(folder / "session.json", PROMPT.replace("lines", "words"))
+    divergence = report.get("parting") or {}
+    if code != 1 or divergence.get("step") != 1 or divergence.get("where") != "the prompt":
+        return f"changed: exit {code}, {divergence} {words[-1500:]}"
     return ""
 
 

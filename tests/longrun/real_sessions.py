@@ -1,7 +1,7 @@
 """Lets the real agents write sessions whose every word is known, and reads them: part of `make
 agents`.
 
-A scripted provider on loopback answers each agent: plain talk that is resumed, calls (several at
+A scripted provider on loopback answers each agent: plain session that is resumed, calls (several at
 once, one that fails, one of no known tool), thoughts, and two subagents. Then the export of the
 session that the agent wrote must hold each word, call and result once, tokens as they were billed,
 and each subagent in a span at its call."""
@@ -36,7 +36,7 @@ from longrun.real_agents import (
 Part = tuple[str, str, Any]
 """A thought, words or a call: what it is, its words or its tool, the arguments."""
 MARK = re.compile(r"\[\[(\w+)\]\]")
-PATIENCE = 15
+TIMEOUT = 15
 ASIDE = "{}"
 """The answer to a request that is not part of the script."""
 
@@ -69,7 +69,7 @@ def script(name: str) -> dict[str, list[list[Part]]]:
         for mark in ("north", "south"):
             done[mark][1] = [("call", "complete_task", {"result": f"In the {mark} are three."})]
     return done | {
-        "talk": [[("think", "A greeting.", None), ("text", "Grüße vom Teich 🦩.", None)]],
+        "session": [[("think", "A greeting.", None), ("text", "Grüße vom Teich 🦩.", None)]],
         "tools": [
             [
                 ("text", "I look.", None),
@@ -114,7 +114,7 @@ def adapt_calls(parts: list[Part], offered: set[str]) -> list[Part]:
     return adapted
 
 
-class Teller(BaseHTTPRequestHandler):
+class ModelHandler(BaseHTTPRequestHandler):
     """Plays a script in the protocol that is asked for, and remembers what it said and billed."""
 
     protocol_version = "HTTP/1.0"
@@ -148,7 +148,7 @@ class Teller(BaseHTTPRequestHandler):
 
     def patiently(self, turns: list[Any]) -> list[Part]:
         """Go on when the subagents are done; Codex must ask for them."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while (
             len([mark for mark, _, _ in self.said if mark in ("north", "south")]) < 4
             and time.monotonic() < end
@@ -210,7 +210,7 @@ def anthropic(number: int, parts: list[Part]) -> bytes:
         "model": "fake",
         "content": [],
     }
-    told: list[tuple[str, dict[str, Any]]] = [
+    result: list[tuple[str, dict[str, Any]]] = [
         ("message_start", {"message": head | {"usage": spent | {"output_tokens": 1}}})
     ]
     for n, (kind, word, given) in enumerate(parts):
@@ -225,15 +225,15 @@ def anthropic(number: int, parts: list[Part]) -> bytes:
         elif kind == "call":
             block = {"type": "tool_use", "id": f"call_{number}_{n}", "name": word, "input": {}}
             deltas = [{"type": "input_json_delta", "partial_json": json.dumps(given)}]
-        told.append(("content_block_start", {"index": n, "content_block": block}))
-        told += [("content_block_delta", {"index": n, "delta": delta}) for delta in deltas]
-        told.append(("content_block_stop", {"index": n}))
+        result.append(("content_block_start", {"index": n, "content_block": block}))
+        result += [("content_block_delta", {"index": n, "delta": delta}) for delta in deltas]
+        result.append(("content_block_stop", {"index": n}))
     why = "tool_use" if parts[-1][0] == "call" else "end_turn"
     end = {
         "delta": {"stop_reason": why, "stop_sequence": None},
         "usage": spent | {"output_tokens": 7},
     }
-    return events(*told, ("message_delta", end), ("message_stop", {}))
+    return events(*result, ("message_delta", end), ("message_stop", {}))
 
 
 def responses(number: int, parts: list[Part]) -> bytes:
@@ -267,13 +267,13 @@ def responses(number: int, parts: list[Part]) -> bytes:
         "output": items,
         "usage": usage | {"total_tokens": 122 + number},
     }
-    told = [
+    result = [
         ("response.output_item.done", {"output_index": n, "item": item})
         for n, item in enumerate(items)
     ]
     return events(
         ("response.created", {"response": {"id": f"r{number}"}}),
-        *told,
+        *result,
         ("response.completed", {"response": end}),
     )
 
@@ -380,7 +380,7 @@ def compare(marks: tuple[str, ...], document: dict[str, Any]) -> dict[str, list[
 
     An aspect that the scenario does not cover is missing.
     """
-    mine = [(parts, number) for mark, parts, number in Teller.said if mark in marks]
+    mine = [(parts, number) for mark, parts, number in ModelHandler.said if mark in marks]
     found = {"messages": [], "calls": [], "results": [], "tokens": []}  # type: dict[str, list[str]]
     exported, results = _count_exported(document)
     for kind, said in _count_said(mine).items():
@@ -406,7 +406,7 @@ def compare(marks: tuple[str, ...], document: dict[str, Any]) -> dict[str, list[
         for event in document["events"]
         if event["type"] == "span_start" and "call_id" in event["links"]
     ]
-    has_subagents = any(mark in ("north", "south") for mark, _, _ in Teller.said)
+    has_subagents = any(mark in ("north", "south") for mark, _, _ in ModelHandler.said)
     if "team" in marks and has_subagents:
         found["subagents"] = [] if len(spans) == 2 else [f"{len(spans)} subagents at a call"]
     return found
@@ -451,7 +451,7 @@ def run_scenarios(name: str, package: str, tools: Path, port: int) -> dict[str, 
     line, again = COMMANDS[name]
     problems: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="sessions-", ignore_cleanup_errors=True) as folder:
-        for marks in (("talk", "tools"), ("team", "north", "south")):
+        for marks in (("session", "tools"), ("team", "north", "south")):
             home, project = Path(folder) / marks[0] / "home", Path(folder) / marks[0] / "project"
             for made in (home / ".gemini" / "agents", project):
                 made.mkdir(parents=True)
@@ -462,8 +462,8 @@ def run_scenarios(name: str, package: str, tools: Path, port: int) -> dict[str, 
                 "LANG": "C.UTF-8",
             }
             more, _ = AGENTS[name](home, f"http://127.0.0.1:{port}", "")
-            Teller.script, Teller.said = script(name), []
-            for n, mark in enumerate(marks if marks[0] == "talk" else marks[:1]):
+            ModelHandler.script, ModelHandler.said = script(name), []
+            for n, mark in enumerate(marks if marks[0] == "session" else marks[:1]):
                 words = [
                     *line,
                     *(again if n and name == "codex" else []),
@@ -502,7 +502,7 @@ def main() -> int:
     if not shutil.which("npm"):
         print("sessions: npm is not here; nothing was tried")
         return 0
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Teller)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ModelHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     rows = []
     bad = 0

@@ -98,10 +98,10 @@ class Lane:
             )
             ends = [socket.ends + 1 for socket in self.sockets]
             began = time.monotonic()
-            told = await self._send(session_id, self.random.choice(WORDS))
+            result = await self._send(session_id, self.random.choice(WORDS))
             self.soak.figures.firsts.append((time.monotonic() - began) * 1000)
-            if told.get("status") != "ok":
-                self.soak.figures.errors.append(str(told))
+            if result.get("status") != "ok":
+                self.soak.figures.errors.append(str(result))
             await asyncio.gather(*(_ended(*both) for both in zip(self.sockets, ends, strict=True)))
             await self._over(session_id)
             await asyncio.gather(
@@ -114,8 +114,8 @@ class Lane:
         if self._http is None:
             return await self.sockets[0].ask("chat:send", message)
         url = f"/api/sessions/{session_id}/messages?wait=false"
-        told: dict[str, Any] = (await self._http.post(url, json=message)).json()
-        return told
+        result: dict[str, Any] = (await self._http.post(url, json=message)).json()
+        return result
 
     async def _over(self, session_id: str) -> None:
         figures, entries = self.soak.figures, await self.soak.read(session_id)
@@ -162,7 +162,7 @@ class Soak:
         lanes = [Lane(self, sockets[n::LANES], n) for n in range(LANES)]
         by_socket = {socket: lane for lane in lanes for socket in lane.sockets}
         for socket in sockets:
-            socket._told = lambda told, numbers: by_socket[told].take(told, numbers)
+            socket._told = lambda result, numbers: by_socket[result].take(result, numbers)
         tasks = [asyncio.create_task(lane.go()) for lane in lanes]
         sampling = asyncio.create_task(self._sample())
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
@@ -248,7 +248,7 @@ async def _serving(folder: Path, url: str | None) -> AsyncIterator[Node]:
         await node.end()
 
 
-def _told(figures: Figures, cpu: float, seconds: float) -> str:
+def _render_figures(figures: Figures, cpu: float, seconds: float) -> str:
     sizes = [size / 2**20 for _, size in figures.memory]
     start, middle, end = sizes[0], sizes[len(sizes) // 2], sizes[-1]
     cuts = statistics.quantiles(figures.waits, n=100)
@@ -287,7 +287,7 @@ def main(words: list[str]) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         figures, cpu = asyncio.run(soak(Path(folder), seconds, url))
-    print(_told(figures, cpu, seconds))
+    print(_render_figures(figures, cpu, seconds))
     sizes = [size for _, size in figures.memory]
     grows = sizes[-1] > max(MORE * sizes[len(sizes) // 2], sizes[0] + CACHES[kind])
     print("memory grows" if grows else "memory stays within its bounds")

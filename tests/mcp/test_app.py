@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.hook_calls import TALKS, write_sessions
+from helpers.hook_calls import SESSIONS, write_sessions
 from open_token.mcp.pages import APP_URI
 from open_token.mcp.tools import Toolbox
 
@@ -88,7 +88,7 @@ def test_app_shows_the_page_in_a_browser(tmp_path: Path) -> None:
         pytest.skip("chromium is not on this machine")
     write_sessions(tmp_path)
     tools = Toolbox(tmp_path / "exports", {}, tmp_path, tmp_path)
-    shown = tools.call("show_conversation", {"session": TALKS["codex"].id})
+    shown = tools.call("show_conversation", {"session": SESSIONS["codex"].id})
     app = tools.read_resource(APP_URI)
     assert shown is not None
     assert app is not None

@@ -178,12 +178,14 @@ def test_nobody_waits_for_an_answer_to_a_notification() -> None:
 
 def test_several_requests_in_one_line() -> None:
     asked = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
-    told = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    assert [answer["id"] for answer in answer_line(json.dumps(asked + told).encode(), Fake())] == [
+    output = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    assert [
+        answer["id"] for answer in answer_line(json.dumps(asked + output).encode(), Fake())
+    ] == [
         1,
         2,
     ]
-    assert answer_line(json.dumps(told).encode(), Fake()) is None
+    assert answer_line(json.dumps(output).encode(), Fake()) is None
     assert code(answer_line(json.dumps(asked * 50).encode(), Fake())) == -32600
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from helpers.hook_calls import TALKS, write_sessions
+from helpers.hook_calls import SESSIONS, write_sessions
 from open_token.errors import InputError, OutputError, UsageError
 from open_token.integrity.verify import VERIFIED, verify_bytes
 from open_token.mcp.schemas import NOTICE
@@ -109,7 +109,7 @@ def test_page_of_a_conversation_is_a_resource(desk: Desk) -> None:
     assert content is not None
     assert content["mimeType"] == app["mimeType"] == "text/html;profile=mcp-app"
     assert content["text"].startswith("<!doctype html>")
-    found = desk.ask("show_conversation", session=TALKS["codex"].id, redact="pii")
+    found = desk.ask("show_conversation", session=SESSIONS["codex"].id, redact="pii")
     page = desk.tools().read_resource(found["page"])
     assert page is not None
     assert page["mimeType"] == "text/html"
@@ -135,7 +135,9 @@ def test_page_of_an_unknown_session_is_an_error(desk: Desk) -> None:
 
 def test_sessions_are_listed_newest_first(desk: Desk) -> None:
     found = desk.ask("list_sessions")
-    assert [row["id"] for row in found["sessions"]] == [talk.id for talk in TALKS.values()]
+    assert [row["id"] for row in found["sessions"]] == [
+        conversation.id for conversation in SESSIONS.values()
+    ]
     assert found["total"] == 6
     assert len(desk.ask("list_sessions", limit=2)["sessions"]) == 2
     (row,) = desk.ask("list_sessions", reader="codex")["sessions"]
@@ -164,14 +166,14 @@ def test_a_search_reveals_no_secret_character_by_character(desk: Desk) -> None:
     assert "[REDACTED:" in row["title"]
 
 
-@pytest.mark.parametrize("name", list(TALKS))
+@pytest.mark.parametrize("name", list(SESSIONS))
 def test_brief_summarizes_a_conversation(desk: Desk, name: str) -> None:
-    found = desk.ask("brief", session=TALKS[name].id, max_bytes=3000)
+    found = desk.ask("brief", session=SESSIONS[name].id, max_bytes=3000)
     assert found["brief"].startswith("# ")
     assert len(found["brief"].encode()) <= 3000
-    assert found["conversation_id"] == TALKS[name].id
+    assert found["conversation_id"] == SESSIONS[name].id
     assert list(desk.folder.iterdir()) == []
-    exported = desk.ask("export_conversation", session=TALKS[name].id)
+    exported = desk.ask("export_conversation", session=SESSIONS[name].id)
     assert found["events_hash"] == exported["events_hash"]
 
 
@@ -202,11 +204,11 @@ def test_get_events_takes_a_file_or_a_session(desk: Desk) -> None:
 
 def test_a_brief_is_redacted(desk: Desk) -> None:
     desk.plant("codex", f"take {SECRET} and")
-    told = desk.ask("brief", session=TALKS["codex"].id)["brief"]
-    assert "[REDACTED:" in told
-    assert SECRET[:24] not in told
+    result = desk.ask("brief", session=SESSIONS["codex"].id)["brief"]
+    assert "[REDACTED:" in result
+    assert SECRET[:24] not in result
     with pytest.raises(UsageError, match="does not allow redact=none"):
-        desk.ask("brief", session=TALKS["codex"].id, redact="none")
+        desk.ask("brief", session=SESSIONS["codex"].id, redact="none")
 
 
 def test_a_title_contains_no_secret_whole_or_cut(desk: Desk) -> None:
@@ -217,9 +219,9 @@ def test_a_title_contains_no_secret_whole_or_cut(desk: Desk) -> None:
         assert SECRET[:20] not in row["title"]
 
 
-@pytest.mark.parametrize("name", list(TALKS))
+@pytest.mark.parametrize("name", list(SESSIONS))
 def test_export_returns_counts_but_no_content(desk: Desk, name: str) -> None:
-    found = desk.ask("export_conversation", session=TALKS[name].id)
+    found = desk.ask("export_conversation", session=SESSIONS[name].id)
     path = Path(found["file"])
     assert path.is_relative_to(desk.folder)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -228,7 +230,7 @@ def test_export_returns_counts_but_no_content(desk: Desk, name: str) -> None:
     assert found["events_hash"] == document["integrity"]["events_hash"]
     assert verify_bytes(path.read_bytes()).status == VERIFIED
     assert (
-        desk.ask("export_conversation", session=TALKS[name].id)["events_hash"]
+        desk.ask("export_conversation", session=SESSIONS[name].id)["events_hash"]
         == found["events_hash"]
     )
     assert len([path for path in desk.folder.rglob("*") if path.is_file()]) == 1
@@ -254,9 +256,9 @@ def test_other_arguments_are_refused(desk: Desk, given: dict[str, Any]) -> None:
         desk.tools().call("export_conversation", given)
 
 
-def test_secrets_are_masked_whatever_is_asked_or_set(desk: Desk) -> None:
+def test_secrets_are_masked_with_every_option_and_setting(desk: Desk) -> None:
     desk.plant("codex", SECRET)
-    known = TALKS["codex"].id
+    known = SESSIONS["codex"].id
     with pytest.raises(UsageError, match="unmasked"):
         desk.ask("export_conversation", session=known, redact="none")
     desk.env["OPEN_TOKEN_REDACT"] = "none"
@@ -312,7 +314,7 @@ def test_events_come_in_slices(desk: Desk, mode: str) -> None:
 
 def test_a_slice_is_never_larger_than_was_asked(desk: Desk) -> None:
     desk.plant("codex", "long " * 5000)
-    file = desk.ask("export_conversation", session=TALKS["codex"].id)["file"]
+    file = desk.ask("export_conversation", session=SESSIONS["codex"].id)["file"]
     found = desk.ask("get_events", file=file, count=100, max_bytes=4000)
     assert len(json.dumps(found["events"])) < 5000
     assert any(event.get("omitted_bytes", 0) > 20_000 for event in found["events"])
@@ -345,7 +347,7 @@ def test_nothing_is_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
     outside.mkdir()
     (desk.folder / "codex").symlink_to(outside)
     with pytest.raises(OutputError, match="leads out"):
-        desk.ask("export_conversation", session=TALKS["codex"].id)
+        desk.ask("export_conversation", session=SESSIONS["codex"].id)
     assert list(outside.iterdir()) == []
     path = Path(desk.ask("export_conversation", session="last")["file"])
     path.unlink()
@@ -357,7 +359,7 @@ def test_nothing_is_written_through_a_link(desk: Desk, tmp_path: Path) -> None:
 def test_an_id_leads_nowhere_else(desk: Desk) -> None:
     path = desk.paths["copilot-cli"]
     odd = "../../up and away"
-    path.write_text(path.read_text().replace(TALKS["copilot-cli"].id, odd))
+    path.write_text(path.read_text().replace(SESSIONS["copilot-cli"].id, odd))
     found = desk.ask("export_conversation", session=odd)
     assert Path(found["file"]).parent == desk.folder / "copilot_cli"
     assert Path(found["file"]).name.startswith("up-and-away-")

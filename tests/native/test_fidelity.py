@@ -22,7 +22,7 @@ def report(
     records: list[Any], spoil: Any = None, reader: str = "claude_code", **words: str
 ) -> FidelityReport:
     source = Source(
-        "talk", data=b"".join(json.dumps(record).encode() + b"\n" for record in records)
+        "session", data=b"".join(json.dumps(record).encode() + b"\n" for record in records)
     )
     witness = ExportObserver()
     if spoil:
@@ -64,7 +64,7 @@ def test_the_same_text_counts_once() -> None:
     assert (found.records, found.said) == (2, len(LONG))
 
 
-def test_side_data_and_seals_are_no_conversation() -> None:
+def test_side_data_and_encrypted_values_are_no_conversation() -> None:
     found = report([user(LONG, toolUseResult={"stdout": f"{LONG} Nobody said it."})])
     assert found.percent == 100.0
     assert found.percent_of_all < 60
@@ -181,7 +181,9 @@ def test_technical_fields_in_columns_of_json_are_no_conversation(tmp_path: Path)
 def test_a_string_in_json_in_a_string_is_searched() -> None:
     observer = ExportObserver()
     observer.take({"content": {"data": {"arguments": {"path": LONG}}}})  # type: ignore[typeddict-item]
-    source = Source("talk", data=json.dumps({"step_index": 1, "args": json.dumps(LONG)}).encode())
+    source = Source(
+        "session", data=json.dumps({"step_index": 1, "args": json.dumps(LONG)}).encode()
+    )
     found = measure_fidelity(source, "antigravity", observer, [])
     assert (found.percent, found.said) == (100.0, len(LONG))
 
@@ -224,7 +226,7 @@ def test_usage_is_added_up_once() -> None:
 
 
 def of_text(reader: str, text: str) -> FidelityReport:
-    source, witness = Source("talk", data=text.encode()), ExportObserver()
+    source, witness = Source("session", data=text.encode()), ExportObserver()
     receipt = export(
         source, io.BytesIO(), Context(ExportOptions.of({"redact": "none"})), reader, witness
     )

@@ -123,7 +123,7 @@ def test_nothing_chosen_changes_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["sidechain", "subagent_folder", "missing_result"])
 @pytest.mark.parametrize("size", [1, 2])
-def test_whatever_is_left_out_the_document_is_valid(name: str, size: int, tmp_path: Path) -> None:
+def test_a_document_is_valid_whatever_is_left_out(name: str, size: int, tmp_path: Path) -> None:
     source, _ = read_case(GOLDEN / "claude_code" / name, tmp_path)
     words = {"include": "include-internal", "internal": "full"}
     whole = Context(ExportOptions.of(words))

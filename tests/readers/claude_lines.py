@@ -140,6 +140,6 @@ def brief(event: Event) -> str:
     return f"{kind}: {said}"
 
 
-def told(file: File | bytes | Path, **options: str) -> list[str]:
+def summarize(file: File | bytes | Path, **options: str) -> list[str]:
     """All events in brief."""
     return [brief(event) for event in events(file, **options)]

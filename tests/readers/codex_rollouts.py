@@ -112,7 +112,7 @@ def body(item: Event) -> Any:
     return item["content"]["text"] if "text" in item["content"] else item["content"]["data"]
 
 
-def talk(events: list[Event]) -> list[tuple[str, Any]]:
+def summarize_content(events: list[Event]) -> list[tuple[str, Any]]:
     """All that is not an annotation, by role or type."""
     return [
         (item.get("role", item["type"]), body(item))

@@ -33,7 +33,7 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
-def told(
+def read_conversation(
     reader: ModuleType, source: Source, conversation: str | None = None, **options: Any
 ) -> tuple[Record, Any]:
     """What a reader, which must claim the source, makes of a conversation in it."""

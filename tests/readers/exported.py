@@ -42,7 +42,7 @@ def everything(path: Path) -> tuple[str, list[dict[str, Any]]]:
     return detect_format(Source.of(path)), list(documents(Source.of(path)))
 
 
-def told(made: list[dict[str, Any]]) -> str:
+def join_texts(made: list[dict[str, Any]]) -> str:
     """Everything that exports say, one string after another."""
     return "\n".join(words(made))
 

@@ -61,7 +61,7 @@ def said_in(value: Any, names: tuple[str, ...]) -> Iterator[str]:
         yield from said_in(item, names)
 
 
-def told(document: dict[str, Any]) -> str:
+def join_texts(document: dict[str, Any]) -> str:
     return "\n".join(iter_strings([event["content"] for event in document["events"]]))
 
 

@@ -48,7 +48,7 @@ def facts(events: list[Event], kind: str) -> list[dict[str, Any]]:
     return [data for data in held if data["kind"] == kind]
 
 
-def talk(events: list[Event]) -> list[tuple[str, str, Any]]:
+def summarize_messages(events: list[Event]) -> list[tuple[str, str, Any]]:
     """Role, visibility and words of each message."""
     said = [event for event in events if event["type"] == "message"]
     return [

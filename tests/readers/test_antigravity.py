@@ -20,7 +20,7 @@ LOGS = Path("brain/4d1f2c9e-0000-4000-8000-00000000a001/.system_generated/logs")
 
 
 def lines(*records: Any) -> Source:
-    return Source("talk", data=b"".join(json.dumps(item).encode() + b"\n" for item in records))
+    return Source("session", data=b"".join(json.dumps(item).encode() + b"\n" for item in records))
 
 
 def step(number: int, kind: str, source: str = "MODEL", **fields: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Trees and families of every golden case: whatever is asked of branches and subagents, the talk
+"""Trees and families of every golden case: whatever is asked of branches and subagents, the session
 around them stays."""
 
 import io
@@ -33,7 +33,7 @@ def has_family(case: Path) -> bool:
 
 
 FAMILIES = [case for case in CASES if has_family(case)]
-TALK = ("message", "tool_use", "tool_result")
+SESSION = ("message", "tool_use", "tool_result")
 WHERE = {
     "reference",
     "file",
@@ -44,14 +44,14 @@ WHERE = {
     "name",
     "records",
 }
-"""What a span tells of a subagent whose talk is left out."""
+"""What a span tells of a subagent whose session is left out."""
 ELSEWHERE = ("cursor/store",)
 """What the subagent did is in another file in any case."""
 CAME_BACK = {
     *(f"atif/{name}" for name in ("terminus", "terminus_alone", "terminus_referred")),
     *(f"inspect_ai/{name}" for name in ("agents", "agents_left_out", "agents_referred")),
 }
-"""What the subagent said stands in the talk again; it is told there only where the subagent's own
+"""What the subagent said stands in the session again; it is told there only where the subagent's own
 is left out."""
 
 
@@ -96,7 +96,7 @@ def spoken(events: list[Any], spans: set[str]) -> Counter[str]:
     return Counter(
         json.dumps([event["type"], event.get("role"), event["content"], event.get("usage")])
         for event in events
-        if event["type"] in TALK and event.get("links", {}).get("span_id") not in spans
+        if event["type"] in SESSION and event.get("links", {}).get("span_id") not in spans
     )
 
 
@@ -104,7 +104,7 @@ def within(events: list[Any], spans: set[str]) -> list[Any]:
     return [
         event
         for event in events
-        if event["type"] in TALK and event.get("links", {}).get("span_id") in spans
+        if event["type"] in SESSION and event.get("links", {}).get("span_id") in spans
     ]
 
 
@@ -133,10 +133,10 @@ def check_subagents(
     none, notes = made(path, reader, conversation, subagents="none")
     assert starts(none, "subagent") == []
     assert "subagent" in {note.code for note in notes}
-    talk = spoken(events, subagents(events))
+    session = spoken(events, subagents(events))
     for other in (spoken(referred, subagents(referred)), spoken(none, set())):
-        assert talk - other == Counter()
-        assert bool(other - talk) == (case in CAME_BACK)
+        assert session - other == Counter()
+        assert bool(other - session) == (case in CAME_BACK)
 
 
 def of_call(event: Any, called: str | None) -> bool:

@@ -88,7 +88,9 @@ SESSION_FILE = GOLDEN / "kiro_cli/session_file/input"
 
 
 def events(*records: object) -> Source:
-    return Source("talk.jsonl", data="".join(json.dumps(item) + "\n" for item in records).encode())
+    return Source(
+        "session.jsonl", data="".join(json.dumps(item) + "\n" for item in records).encode()
+    )
 
 
 def event(kind: object, content: object, **fields: object) -> dict[str, object]:

@@ -15,7 +15,7 @@ from open_token.sources.source import Source
 
 def problem_of(data: bytes) -> InputError:
     with pytest.raises(InputError) as caught:
-        detect_format(Source("talk", data=data))
+        detect_format(Source("session", data=data))
     return caught.value
 
 
@@ -82,22 +82,22 @@ def test_two_claims_are_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(fake_format, "sniff", lambda source: True)
     problem = problem_of(b'[{"role": "user", "content": "hello"}]')
     assert problem.code == "input.ambiguous"
-    assert "fake_talk or openai_chat" in problem.what
-    assert "--from fake_talk or --from openai_chat" in str(problem.help)
+    assert "fake_session or openai_chat" in problem.what
+    assert "--from fake_session or --from openai_chat" in str(problem.help)
 
 
-def test_an_export_is_one_whatever_its_events_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_detected_whatever_its_events_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by the fuzzer: an event with a key of OpenCode's."""
     fake_format.install_fake_format(monkeypatch)
     monkeypatch.setattr(fake_format, "sniff", lambda source: True)
-    assert detect_format(Source("talk", data=b'{"open_token_version": "0.1"}')) == "open_token"
+    assert detect_format(Source("session", data=b'{"open_token_version": "0.1"}')) == "open_token"
 
 
 def test_content_decides_not_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_format.install_fake_format(monkeypatch)
     assert (
-        detect_format(Source.of(fake_format.write_fake_session(tmp_path / "talk.ndjson")))
-        == "fake_talk"
+        detect_format(Source.of(fake_format.write_fake_session(tmp_path / "session.ndjson")))
+        == "fake_session"
     )
     (tmp_path / "claude.jsonl").write_text('{"open_token_version": "0.1"}')
     assert detect_format(Source.of(tmp_path / "claude.jsonl")) == "open_token"
@@ -113,7 +113,7 @@ def test_every_golden_input_is_claimed_by_its_reader(reader: str, tmp_path: Path
             assert detect_format(source) == reader, case.name
 
 
-UNHEARD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
+UNREAD = b'{"type":"hologram","words":"Of a kind that nobody knows yet."}\n'
 LOGS = "acp claude_code claude_stream codex codex_app_server copilot_cli factory_droid gemini_cli grok_cli iflow kimi_cli openclaw openhands otel_genai pi qwen_code".split()
 """Formats that a runtime writes line by line, and to which its next version may add kinds of
 lines."""
@@ -128,7 +128,7 @@ def test_a_line_of_a_new_kind_hides_no_conversation(reader: str) -> None:
             "legacy"
         )  # nothing is added to it any more
         for place in (0, 1, len(lines)) if len(lines) > 2 and not is_early else ():
-            source = Source("x", data=b"".join([*lines[:place], UNHEARD, *lines[place:]]))
+            source = Source("x", data=b"".join([*lines[:place], UNREAD, *lines[place:]]))
             assert detect_format(source) == reader, path
             tried += 1
     assert tried
@@ -154,7 +154,7 @@ def test_every_package_of_agents_and_formats_is_a_reader() -> None:
 
 def test_a_broken_line_is_named_though_nobody_claims_the_input() -> None:
     problem = problem_of(b'{"a": 1}\n{"b": \n{"c": 2}\n')
-    assert (problem.code, problem.where) == ("input.json", "talk:2:6")
+    assert (problem.code, problem.where) == ("input.json", "session:2:6")
 
 
 _PLACES_TRIED = 6

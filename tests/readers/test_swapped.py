@@ -103,8 +103,8 @@ def variants(reader: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
                     yield f"{path.parent.name} {name} {other!r}", make
 
 
-def tell(reader: str, data: bytes, context: Context) -> None:
-    source = Source("talk", data=data)
+def export_one(reader: str, data: bytes, context: Context) -> None:
+    source = Source("session", data=data)
     load_reader(reader).sniff(source)
     found = list_conversations(source, reader)
     source.conversation = found[0].id if len(found) > 1 else None
@@ -120,7 +120,7 @@ def check(reader: str, one_in: int, part: int = 0) -> int:
             continue
         tried += 1
         try:
-            tell(reader, make(), CONTEXTS[number // one_in % 2])
+            export_one(reader, make(), CONTEXTS[number // one_in % 2])
         except OpenTokenError:
             continue
         except Exception as problem:
@@ -144,4 +144,4 @@ def test_all_other_values(reader: str, part: int) -> None:
 def test_roles_that_are_lists() -> None:
     """Found by the fuzzer."""
     with pytest.raises(OpenTokenError):
-        tell("ag_ui", b'{"messages":[{"role":[]}]}', CONTEXTS[0])
+        export_one("ag_ui", b'{"messages":[{"role":[]}]}', CONTEXTS[0])

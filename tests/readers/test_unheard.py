@@ -27,7 +27,7 @@ from open_token.sources.source import Source
 from test_golden_words import ALL
 
 WORDS = "Words that nobody has ever heard before, and more than forty characters of them."
-UNHEARD = {"type": "hologram", "words": WORDS}
+UNREAD = {"type": "hologram", "words": WORDS}
 KINDS = ("type", "kind", "role", "say", "from", "sender", "part_kind", "event")
 """The fields that tell a reader what something is."""
 Path_ = tuple[Any, ...]
@@ -89,7 +89,7 @@ KNOWN: dict[str, set[str]] = {
 """Changes after which something else says the same, or says that it is left out."""
 
 
-class Told(NamedTuple):
+class Exported(NamedTuple):
     """What came of an input."""
 
     kept: str
@@ -158,7 +158,7 @@ def exports(
         yield out.getvalue(), notes
 
 
-def told(source: Source, reader: str) -> Told | None:
+def export_all(source: Source, reader: str) -> Exported | None:
     """What the exports of an input say, and the notes; nothing when it is refused."""
     kept: set[str] = set()
     notes: Counter[tuple[str, str]] = Counter()
@@ -170,7 +170,7 @@ def told(source: Source, reader: str) -> Told | None:
             where.update(note.place for note in left)
     except InputError:
         return None
-    return Told("\0".join(kept), notes, where)
+    return Exported("\0".join(kept), notes, where)
 
 
 def count(notes: list[Note]) -> dict[tuple[str, str], int]:
@@ -203,12 +203,12 @@ def changed(value: Any, path: Path_, new: Any) -> Any:
     return made
 
 
-def unheard(value: Any, whole: Told) -> Iterator[tuple[str, Path_, Any]]:
+def unread(value: Any, whole: Exported) -> Iterator[tuple[str, Path_, Any]]:
     """Each item of a list that says something, as a thing of another kind, with its kind renamed,
     and beside others."""
     for path, item in places(value):
         if isinstance(item, dict) and path and isinstance(path[-1], int) and says(item, whole):
-            yield "item", path, UNHEARD
+            yield "item", path, UNREAD
             for name in KINDS:
                 if isinstance(item.get(name), str):
                     yield name, path, {**item, name: "hologram"}
@@ -217,12 +217,12 @@ def unheard(value: Any, whole: Told) -> Iterator[tuple[str, Path_, Any]]:
             and all(isinstance(part, dict) for part in item)
             and says(item, whole)
         ):
-            yield "added", path, [*item, UNHEARD]
+            yield "added", path, [*item, UNREAD]
         elif isinstance(item, str) and path and says(item, whole):
-            yield "text", path, [UNHEARD]
+            yield "text", path, [UNREAD]
 
 
-def says(item: Any, whole: Told) -> bool:
+def says(item: Any, whole: Exported) -> bool:
     return any(map(whole.holds, list_texts(json.dumps([item]).encode(), "")))
 
 
@@ -246,7 +246,7 @@ class Change(NamedTuple):
         return " ".join([self.what, "/".join(map(str, self.path))])
 
 
-def changes(reader: str, made: Path) -> Iterator[tuple[Change, Told]]:
+def changes(reader: str, made: Path) -> Iterator[tuple[Change, Exported]]:
     """Every change once, with what came of the input before it."""
     seen: set[Any] = set()
     case: Path | None = None
@@ -256,8 +256,8 @@ def changes(reader: str, made: Path) -> Iterator[tuple[Change, Told]]:
             case = given.case
             shutil.rmtree(made / "case", ignore_errors=True)
             shutil.copytree(case, made / "case")
-            whole = told(given.source(before, made), reader)
-        for what, path, new in unheard(given.value, whole) if whole else ():
+            whole = export_all(given.source(before, made), reader)
+        for what, path, new in unread(given.value, whole) if whole else ():
             mark = shape(what, path, given.value)
             if whole and mark not in seen:
                 seen.add(mark)
@@ -270,7 +270,7 @@ def changes(reader: str, made: Path) -> Iterator[tuple[Change, Told]]:
         given.source(before, made)
 
 
-def is_silent(change: Change, before: Told, after: Told, made: Path) -> bool:
+def is_silent(change: Change, before: Exported, after: Exported, made: Path) -> bool:
     """Whether something is lost, and no note says so; of a text that is none it is enough that the
     report does."""
     given = change.input
@@ -292,12 +292,12 @@ def unkept(given: Input, data: bytes, made: Path) -> int:
     return report.said - report.said_kept
 
 
-def lost(after: Told, before: Told, data: bytes, reader: str) -> bool:
+def lost(after: Exported, before: Exported, data: bytes, reader: str) -> bool:
     said = set(list_texts(data, reader))
     return any(not after.holds(text) for text in said if text == WORDS or before.holds(text))
 
 
-def is_misplaced(change: Change, before: Told, after: Told) -> bool:
+def is_misplaced(change: Change, before: Exported, after: Exported) -> bool:
     """Whether a line that nobody knows is noted, and no note of a new kind says which line it
     is."""
     is_line = change.what == "item" and change.input.is_lines and len(change.path) == 1
@@ -314,7 +314,7 @@ def test_nothing_is_lost_in_silence(reader: str, tmp_path: Path) -> None:
     silent = set()
     misplaced = []
     for change, before in changes(reader, tmp_path):
-        after = told(change.input.source(change.after, tmp_path), reader)
+        after = export_all(change.input.source(change.after, tmp_path), reader)
         if after is None:
             continue
         if is_silent(change, before, after, tmp_path):
@@ -375,6 +375,6 @@ def test_words_under_another_name_are_noted(reader: str, path: Path_) -> None:
         holder = holder[key]
     holder["renamed"] = holder.pop(path[-1])
     data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-    after = told(Source("x", data=data), reader)
+    after = export_all(Source("x", data=data), reader)
     assert after
     assert "no-content" in {code for code, _ in after.notes}

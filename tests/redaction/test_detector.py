@@ -121,7 +121,7 @@ NAMES = [
 
 
 @given(st.lists(st.sampled_from(NAMES), max_size=24).map("".join))
-def test_both_engines_tell_the_same_lines_for_names(text: str) -> None:
+def test_both_engines_find_the_same_lines_for_names(text: str) -> None:
     person = FAST["pii"]._person_rank
     assert person is not None
     data = b"\0" + text.encode() + b"\0"
@@ -160,10 +160,12 @@ def test_a_value_below_its_name_is_found_wherever_words_for_secrets_stand_above(
     value = drawn("{hex:40}")
     for above in ("a token for nobody", "a\ntoken\nkey", "the keys", "x" * 99):
         text = f"{above}\nacme_token:\n  {value}\nthe end of it"
-        told = [engine["secrets"].find([text]) for engine in (FAST, SLOW)]
-        assert told[0] == told[1]
+        result = [engine["secrets"].find([text]) for engine in (FAST, SLOW)]
+        assert result[0] == result[1]
         assert [
-            text.encode()[item.start : item.end].decode() for _, items in told[0] for item in items
+            text.encode()[item.start : item.end].decode()
+            for _, items in result[0]
+            for item in items
         ] == [value]
 
 
@@ -436,8 +438,8 @@ def test_each_level_has_a_database_of_its_own(
     assert read_stored_databases(few, cache) is None
     again = build_prefilter(few, cache, None)
     assert again is not None
-    told = again(b"\0" + drawn("536-22-8726 {luhn:4,16}").encode() + b"\0")
-    assert {few[window.rule].id for window in told} == {"us-ssn", "card"}
+    result = again(b"\0" + drawn("536-22-8726 {luhn:4,16}").encode() + b"\0")
+    assert {few[window.rule].id for window in result} == {"us-ssn", "card"}
 
 
 def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None:
@@ -449,7 +451,7 @@ def test_without_a_writable_cache_everything_still_works(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "damage", ["a folder", "a pipe", "a link", "a link to nothing", "others can write it"]
 )
-def test_whatever_lies_in_the_place_of_a_database(
+def test_anything_in_the_place_of_a_database_is_refused(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hyperscan_prefilter, "_COMPILED", {})

@@ -13,17 +13,17 @@ GITHUB = fill_placeholders("ghp_{alnum:36}", "explain")[0]
 CARD = fill_placeholders("{luhn:4,16}", "explain")[0]
 
 
-def told(text: str, level: str = "secrets", **rest: Any) -> Explanation:
+def explain_text(text: str, level: str = "secrets", **rest: Any) -> Explanation:
     context = Context(ExportOptions(), key=bytes(32), **rest)
     return explain(text.encode(), context, level)
 
 
 def near(text: str, level: str = "secrets", **rest: Any) -> dict[str, str]:
-    return {item.rule: item.why for item in told(text, level, **rest).near}
+    return {item.rule: item.why for item in explain_text(text, level, **rest).near}
 
 
 def test_what_fires_is_reported_with_its_line() -> None:
-    explained = told(f"hello\nsee {GITHUB}\n")
+    explained = explain_text(f"hello\nsee {GITHUB}\n")
     assert [(item.rule, item.places[0].where) for item in explained.findings] == [
         ("github-token", "line 2")
     ]
@@ -63,17 +63,17 @@ def test_a_rule_of_ones_own_may_miss_too() -> None:
 
 def test_what_is_allowed_names_the_entry() -> None:
     screen = RedactionOverrides(allowed=(AllowEntry(rule="github-token", file="config.toml"),))
-    explained = told(f"x\n{GITHUB}", screen=screen)
+    explained = explain_text(f"x\n{GITHUB}", screen=screen)
     assert explained.findings == []
     (miss,) = explained.near
     assert (miss.line, miss.is_allowed, miss.why) == (2, True, "allowed by rule in config.toml")
 
 
 def test_nothing_of_a_value_is_reported() -> None:
-    said = repr(told(f"a {GITHUB} ghp_{'x' * 36} password=changeme card {CARD}", "pii"))
+    said = repr(explain_text(f"a {GITHUB} ghp_{'x' * 36} password=changeme card {CARD}", "pii"))
     assert GITHUB not in said
     assert CARD not in said
 
 
 def test_a_long_text_is_reported_in_parts() -> None:
-    assert len(told("\n".join(["ghp_" + "x" * 36] * 500)).near) == 200
+    assert len(explain_text("\n".join(["ghp_" + "x" * 36] * 500)).near) == 200

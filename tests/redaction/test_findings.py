@@ -44,10 +44,10 @@ def record(*contents: Any, **rest: Any) -> Record:
 
 
 def test_each_value_once_with_its_rule_and_all_places() -> None:
-    talk = record(
+    session = record(
         f"see {GITHUB} and {OTHER}", {"key": [f"x {GITHUB}"], OTHER: 1}, title=f"about {GITHUB}"
     )
-    first, second = list_record_findings(talk, context())
+    first, second = list_record_findings(session, context())
     assert (first.type, first.rule, first.level, first.count) == (
         "github_token",
         "github-token",
@@ -66,10 +66,10 @@ def test_each_value_once_with_its_rule_and_all_places() -> None:
 
 
 def test_they_are_those_of_the_export() -> None:
-    talk = record(f"{GITHUB} {PASSWORD}", f"password={PASSWORD}", {"t": f"a {GITHUB}"})
-    told = list_record_findings(talk, context())
-    notes = redact(talk, context()).conversation["redaction"]["notes"]
-    assert sorted(f"masked {item.count} {item.type}" for item in told) == [
+    session = record(f"{GITHUB} {PASSWORD}", f"password={PASSWORD}", {"t": f"a {GITHUB}"})
+    result = list_record_findings(session, context())
+    notes = redact(session, context()).conversation["redaction"]["notes"]
+    assert sorted(f"masked {item.count} {item.type}" for item in result) == [
         note.partition(" (")[0] for note in notes
     ]
 
@@ -82,30 +82,30 @@ def test_nothing_is_found_where_nothing_is_or_nothing_is_wanted() -> None:
 
 
 def test_whole_texts_of_strict_are_reported_as_such() -> None:
-    talk = record("be kind")
-    talk.events[0]["role"] = "system"  # type: ignore[index]
-    (told,) = list_record_findings(talk, context("strict"))
-    assert (told.type, told.rule, told.level) == ("system_prompt", "system-prompt", "strict")
+    session = record("be kind")
+    session.events[0]["role"] = "system"  # type: ignore[index]
+    (result,) = list_record_findings(session, context("strict"))
+    assert (result.type, result.rule, result.level) == ("system_prompt", "system-prompt", "strict")
 
 
 def test_nothing_of_a_value_is_reported() -> None:
-    talk = record(f"see {GITHUB} and password={PASSWORD}", {GITHUB: PASSWORD, "x": PEM})
-    told = list_record_findings(talk, context("pii"))
-    said = f"{told!r} {json.dumps(to_json(told))} {[item.shape for item in told]}"
+    session = record(f"see {GITHUB} and password={PASSWORD}", {GITHUB: PASSWORD, "x": PEM})
+    result = list_record_findings(session, context("pii"))
+    said = f"{result!r} {json.dumps(to_json(result))} {[item.shape for item in result]}"
     for secret in (GITHUB, PASSWORD, *PEM.split("\n")[1:3]):
         assert secret not in said
         assert secret[4:12] not in said
 
 
 def test_the_shape_says_length_and_letters() -> None:
-    (told,) = list_record_findings(record(GITHUB), context())
-    assert told.shape == "40 characters: small letters, capitals, digits, signs"
+    (result,) = list_record_findings(record(GITHUB), context())
+    assert result.shape == "40 characters: small letters, capitals, digits, signs"
 
 
 def test_marks_that_were_there_are_no_finds() -> None:
-    talk = record(f"[REDACTED:github_token:f0000000] and {GITHUB} [REDACTED:email:f0000000]")
-    told = list_record_findings(talk, context())
-    assert sum(item.count for item in told if item.type == "email") == 0
+    session = record(f"[REDACTED:github_token:f0000000] and {GITHUB} [REDACTED:email:f0000000]")
+    result = list_record_findings(session, context())
+    assert sum(item.count for item in result if item.type == "email") == 0
 
 
 def in_text(text: str, **rest: Any) -> list[Any]:
@@ -115,13 +115,13 @@ def in_text(text: str, **rest: Any) -> list[Any]:
 
 
 def test_places_in_a_text_are_lines_also_behind_a_key_of_several() -> None:
-    told = in_text(f"a\n{PEM} x\nb {GITHUB}\n{GITHUB}")
-    places = {item.type: [place.where for place in item.places] for item in told}
+    result = in_text(f"a\n{PEM} x\nb {GITHUB}\n{GITHUB}")
+    places = {item.type: [place.where for place in item.places] for item in result}
     assert places == {"private_key": ["line 2"], "github_token": ["line 6", "line 7"]}
 
 
 def test_the_hash_for_an_allow_list() -> None:
-    (told,) = in_text(f"x {GITHUB}")
-    assert compute_allow_hash(told, KEY) == hash_value(KEY, "github_token", GITHUB)
-    screen = RedactionOverrides(allowed=(AllowEntry(value=compute_allow_hash(told, KEY)),))
+    (result,) = in_text(f"x {GITHUB}")
+    assert compute_allow_hash(result, KEY) == hash_value(KEY, "github_token", GITHUB)
+    screen = RedactionOverrides(allowed=(AllowEntry(value=compute_allow_hash(result, KEY)),))
     assert in_text(f"x {GITHUB}", screen=screen) == []

@@ -35,11 +35,11 @@ def texts(events: list[Any]) -> list[str]:
 
 def test_a_value_found_once_is_masked_in_all_that_follows() -> None:
     redaction = live()
-    (first,) = texts(redaction.redact_events([event(f"password: {SECRET}")], "talk"))
-    (second,) = texts(redaction.redact_events([event(f"what is {SECRET}?")], "talk"))
+    (first,) = texts(redaction.redact_events([event(f"password: {SECRET}")], "session"))
+    (second,) = texts(redaction.redact_events([event(f"what is {SECRET}?")], "session"))
     assert SECRET not in first + second
     assert first.split("[REDACTED:")[1][:20] == second.split("[REDACTED:")[1][:20]
-    final = redaction.redact_metadata(Record({"id": "talk", "title": SECRET}, PEOPLE, ()))
+    final = redaction.redact_metadata(Record({"id": "session", "title": SECRET}, PEOPLE, ()))
     assert SECRET not in str(final.conversation)
     assert final.conversation["redaction"]["mode"] == "secrets"
     assert final.conversation["redaction"]["notes"]
@@ -47,9 +47,9 @@ def test_a_value_found_once_is_masked_in_all_that_follows() -> None:
 
 def test_nothing_found_is_said_too() -> None:
     redaction = live()
-    assert texts(redaction.redact_events([event("hello")], "talk")) == ["hello"]
+    assert texts(redaction.redact_events([event("hello")], "session")) == ["hello"]
     assert (
-        redaction.redact_metadata(Record({"id": "talk"}, PEOPLE, ())).conversation["redaction"][
+        redaction.redact_metadata(Record({"id": "session"}, PEOPLE, ())).conversation["redaction"][
             "notes"
         ]
         == []
@@ -58,21 +58,21 @@ def test_nothing_found_is_said_too() -> None:
 
 def test_none_touches_nothing() -> None:
     redaction = live(redact="none")
-    assert texts(redaction.redact_events([event(SECRET)], "talk")) == [SECRET]
+    assert texts(redaction.redact_events([event(SECRET)], "session")) == [SECRET]
     assert (
         "redaction"
-        not in redaction.redact_metadata(Record({"id": "talk"}, PEOPLE, ())).conversation
+        not in redaction.redact_metadata(Record({"id": "session"}, PEOPLE, ())).conversation
     )
 
 
 def test_the_policy_holds() -> None:
     assert SECRET not in str(
         live(policy=Policy(min_redact="secrets"), redact="none").redact_events(
-            [event(SECRET)], "talk"
+            [event(SECRET)], "session"
         )
     )
 
 
 def test_without_a_key_nothing_of_the_value_is_reported() -> None:
-    (masked,) = texts(live(key=None).redact_events([event(SECRET)], "talk"))
+    (masked,) = texts(live(key=None).redact_events([event(SECRET)], "session"))
     assert ":00000000]" in masked

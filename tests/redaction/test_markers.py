@@ -165,7 +165,7 @@ def test_the_derivation_is_hkdf_sha256_then_hmac() -> None:
     )
 
 
-def test_the_same_value_has_the_same_hash_whatever_its_type() -> None:
+def test_the_same_value_has_the_same_hash_with_any_type() -> None:
     marker = build_keyed_factory(KEY, "conv_1")
     assert (
         marker.build_marker("password", VALUE)[-10:] == marker.build_marker("secret", VALUE)[-10:]
@@ -173,7 +173,7 @@ def test_the_same_value_has_the_same_hash_whatever_its_type() -> None:
     assert marker.build_marker("password", VALUE) != marker.build_marker("password", VALUE + "!")
 
 
-def test_another_conversation_or_key_tells_nothing() -> None:
+def test_hashes_of_another_conversation_or_key_are_not_comparable() -> None:
     here = build_keyed_factory(KEY, "conv_1").build_marker("secret", VALUE)
     assert here != build_keyed_factory(KEY, "conv_2").build_marker("secret", VALUE)
     assert here != build_keyed_factory(bytes(32), "conv_1").build_marker("secret", VALUE)

@@ -35,12 +35,12 @@ def session() -> bytes:
     image = {"type": "image", "source": source}
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file": "a.png"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [image]}
-    told = f"It is data:image/png;base64,{PNG} here."
+    output = f"It is data:image/png;base64,{PNG} here."
     rows = [
         ("user", [{"type": "text", "text": WORDS}, image]),
         ("assistant", [call]),
         ("user", [result]),
-        ("assistant", [{"type": "text", "text": told}]),
+        ("assistant", [{"type": "text", "text": output}]),
     ]
     lines = []
     for number, (role, content) in enumerate(rows):
@@ -59,7 +59,7 @@ def session() -> bytes:
 def exported(**words: str) -> dict[str, Any]:
     out = io.BytesIO()
     context = Context(ExportOptions.of({"exported_at": "omit", **words}), key=bytes(32))
-    export(Source("talk", data=session()), out, context, "claude_code")
+    export(Source("session", data=session()), out, context, "claude_code")
     document: dict[str, Any] = json.loads(out.getvalue())
     assert [item for item in validate(document) if item.severity == "error"] == []
     return document
@@ -206,7 +206,7 @@ def test_an_export_with_kept_images_is_exported_again_as_it_is() -> None:
     for reader in ("copilot_cli", "open_token"):
         out = io.BytesIO()
         context = Context(ExportOptions.of(words), key=bytes(32))
-        export(Source("talk", data=data), out, context, reader)
+        export(Source("session", data=data), out, context, reader)
         data = out.getvalue()
         exports.append(data)
     notes = json.loads(data)["conversation"]["redaction"]["notes"]

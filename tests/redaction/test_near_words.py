@@ -60,7 +60,7 @@ def test_what_is_named_otherwise_stays(text: str, engine: str) -> None:
     assert Detector(load_rules("secrets"), None, engine).find([filled]) == []
 
 
-def test_the_model_tells_random_strings_from_names() -> None:
+def test_the_model_separates_random_strings_from_names() -> None:
     chance = random.Random(3)
     alphabet = string.ascii_letters + string.digits
     drawn = ["".join(chance.choices(alphabet, k=24)) for _ in range(500)]

@@ -394,7 +394,7 @@ def test_hardly_anything_is_taken_for_a_name(corpus: Path, name: str) -> None:
         ("torvild.enqvist7@mail.test", "Torvild  Enqvist"),
     ],
 )
-def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: str) -> None:
+def test_a_name_from_an_email_address_is_masked_elsewhere(address: str, name: str) -> None:
     detector = Detector(load_rules("pii"), engine="keywords")
     [(_, [found])] = detector.find([f"write to {address}"])
     assert name in [value for value, _, _ in found.within]
@@ -403,7 +403,7 @@ def test_a_name_that_an_address_spells_is_masked_elsewhere(address: str, name: s
 @pytest.mark.parametrize(
     "address", ["customer.support@mail.test", "release@mail.test", "TheTeam@mail.test"]
 )
-def test_an_address_of_words_spells_no_name(address: str) -> None:
+def test_an_email_address_of_common_words_yields_no_name(address: str) -> None:
     detector = Detector(load_rules("pii"), engine="keywords")
     [(_, [found])] = detector.find([f"write to {address}"])
     assert found.within == ()
@@ -434,8 +434,8 @@ def test_the_lines_with_names_are_reported_in_bytes(count: int) -> None:
     few = [name for name in known if recognizer._find_likely_words(name)][:count]
     text = "".join(f"ü {name} ü\nnobody here\n" for name in few)
     lines = lines_with_names(text.encode())
-    told = [text.encode()[start:end].decode() for start, end in lines]
-    assert told == [f"ü {name} ü" for name in few]
+    result = [text.encode()[start:end].decode() for start, end in lines]
+    assert result == [f"ü {name} ü" for name in few]
 
 
 @needs_lists

@@ -153,11 +153,11 @@ def test_a_line_that_does_not_reach_the_border_of_its_box_ends_there(cache: Path
 
 
 def test_a_token_that_grep_coloured_in_a_word(cache: Path) -> None:
-    told = {rule.id for rule in load_rules("secrets") if has_distinct_prefix(rule)} - {
+    result = {rule.id for rule in load_rules("secrets") if has_distinct_prefix(rule)} - {
         "cookie",
         "client-password",
     }
-    made = [plant for plant in plants("grep") if plant.rule in told]
+    made = [plant for plant in plants("grep") if plant.rule in result]
     assert len(made) > 200
     said = redacted(
         ["ci" + FORMS["coloured as by grep"](plant.text) for plant in made], cache, "hyperscan"

@@ -82,13 +82,13 @@ def test_no_file_appears(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(masker, "mask_record", lambda record, *rest: record)
-    talk = tmp_path / "talk.json"
-    talk.write_bytes(
+    session = tmp_path / "session.json"
+    session.write_bytes(
         msgspec.json.encode(
             {"model": "m", "messages": [{"role": "user", "content": f"see {TOKEN}"}]}
         )
     )
-    assert main(["export", str(talk), "-o", str(tmp_path / "out"), *words]) == 3
+    assert main(["export", str(session), "-o", str(tmp_path / "out"), *words]) == 3
     assert not (tmp_path / "out").exists()
     out, err = capsys.readouterr()
     assert "a value that should have been masked is still in the output" in err

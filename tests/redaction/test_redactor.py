@@ -111,7 +111,7 @@ def texts(made: Record) -> list[Any]:
 # --- the account ---
 
 
-def test_nothing_found_leaves_the_events_and_tells_the_level() -> None:
+def test_without_findings_events_are_unchanged_and_the_level_is_recorded() -> None:
     before = record("hello", {"tool_name": "x", "arguments": {}})
     after = redact(before, context())
     assert after.events is before.events
@@ -136,13 +136,15 @@ def test_notes_count_marks_and_values_by_type() -> None:
 
 
 def test_an_export_keeps_its_notes_and_the_stronger_mode() -> None:
-    told = {
+    record_search = {
         "mode": "pii",
         "strategy": "hash",
         "notes": ["masked 2 email (2 distinct values)", "by hand"],
     }
-    before = record("hello", conversation={"id": "conv_1", "redaction": told}, is_export=True)
-    assert redact(before, context()).conversation["redaction"] == told
+    before = record(
+        "hello", conversation={"id": "conv_1", "redaction": record_search}, is_export=True
+    )
+    assert redact(before, context()).conversation["redaction"] == record_search
     again = replace(before, events=[event(f"{GITHUB} {EMAIL}")])
     after = redact(again, context("pii")).conversation["redaction"]
     assert after == {
@@ -310,7 +312,7 @@ def test_what_names_a_model_or_a_service_stays() -> None:
         {"private_key": drawn("{b64:64}")},
     ],
 )
-def test_values_under_telling_keys_are_masked(data: dict[str, Any]) -> None:
+def test_values_under_secret_keys_are_masked(data: dict[str, Any]) -> None:
     secret = (
         list(iter_strings(data))[-1]
         .removeprefix("Bearer ")
@@ -786,11 +788,11 @@ def test_what_masking_brings_to_light_in_a_long_text_is_masked() -> None:
     found: list[Any] = []
     real = masker.Masker._search_near_markers
 
-    def told(masker: masker.Masker, leaves: list[str]) -> Any:
+    def record_search(masker: masker.Masker, leaves: list[str]) -> Any:
         found.append(real(masker, leaves))
         return found[-1]
 
-    with mock.patch.object(masker.Masker, "_search_near_markers", told):
+    with mock.patch.object(masker.Masker, "_search_near_markers", record_search):
         (masked,) = texts(
             redact(record(f"{LINES * 3}graphhopperPRIVATE12-{key}{LINES}"), context("secrets"))
         )

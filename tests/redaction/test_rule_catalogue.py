@@ -32,8 +32,8 @@ def test_examples_are_tried_with_their_holes_filled() -> None:
         matches=("A-{digit:3}",),
         ignores=("A-12", "b A-123"),
     )
-    told = find_failures(list_user_rules((bad,))[0], CONTEXT)
-    assert [(item.list, item.number, item.example) for item in told] == [
+    result = find_failures(list_user_rules((bad,))[0], CONTEXT)
+    assert [(item.list, item.number, item.example) for item in result] == [
         ("matches", 1, "A-{digit:3}"),
         ("ignores", 2, "b A-123"),
     ]

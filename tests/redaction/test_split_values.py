@@ -89,9 +89,9 @@ def test_wherever_it_is_cut(place: int, cache: Path) -> None:
 @pytest.mark.parametrize("size", [6, 25])
 def test_strings_of_data(shape: Any, size: int, cache: Path) -> None:
     (after,) = redacted([event(1, shape(["see ", *pieces(TOKEN, size), " there"]))], cache)
-    told = json.dumps(after["content"])
-    assert len(re.findall(MARKER_PATTERN, told)) == 1
-    assert not [piece for piece in pieces(TOKEN, size) if len(piece) > 5 and piece in told]
+    result = json.dumps(after["content"])
+    assert len(re.findall(MARKER_PATTERN, result)) == 1
+    assert not [piece for piece in pieces(TOKEN, size) if len(piece) > 5 and piece in result]
 
 
 @pytest.mark.parametrize("size", [5, 11])
@@ -107,9 +107,9 @@ def test_records_of_a_stream_that_come_along_whole(size: int, cache: Path) -> No
         ],
         cache,
     )
-    told = json.dumps([item["content"] for item in after])
-    assert len(re.findall(MARKER_PATTERN, told)) == 1
-    assert not [piece for piece in pieces(TOKEN, size)[:-1] if piece in told]
+    result = json.dumps([item["content"] for item in after])
+    assert len(re.findall(MARKER_PATTERN, result)) == 1
+    assert not [piece for piece in pieces(TOKEN, size)[:-1] if piece in result]
 
 
 def test_what_people_send_is_whole(cache: Path) -> None:

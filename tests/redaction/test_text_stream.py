@@ -114,10 +114,10 @@ def test_lines_of_json_are_searched_as_what_they_mean() -> None:
     line = json.dumps({"text": f"a\n{GITHUB}\n", "arguments": inner})
     data = f'log\n{line}\n{{"a" : 1.50}}\nend\n'.encode()
     lines = filtered(data).decode().split("\n")
-    told = json.loads(lines[1])
-    assert mark(told["text"].encode()) == "a\n<github_token>\n"
+    result = json.loads(lines[1])
+    assert mark(result["text"].encode()) == "a\n<github_token>\n"
     assert "hunter-two" not in lines[1]
-    assert json.loads(told["arguments"])["n"] == [1, 2]
+    assert json.loads(result["arguments"])["n"] == [1, 2]
     assert (lines[0], lines[2], lines[3]) == ("log", '{"a" : 1.50}', "end")
 
 
@@ -184,10 +184,10 @@ def test_one_endless_find_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         b"-----BEGIN PRIVATE KEY-----\n" if not number else b"QUJDREVGR0hJSktMTU5PUA==\n" * 1000
         for number in range(40)
     )
-    told: list[bytes] = []
+    result: list[bytes] = []
     with pytest.raises(OpenTokenError) as caught:
-        told.extend(redact_text(endless, context(), "x"))
-    assert not any(b"QUJD" in piece for piece in told)
+        result.extend(redact_text(endless, context(), "x"))
+    assert not any(b"QUJD" in piece for piece in result)
     assert caught.value.code == "redaction.endless"
 
 

@@ -203,17 +203,17 @@ def test_what_is_wrong_with_an_allowance_is_named(text: str, what: str) -> None:
 
 def test_a_rule_of_ones_own_masks_everywhere() -> None:
     text = b64encode(b"x ACME-123456 y").decode()
-    told = masked(
+    result = masked(
         context(TICKET),
         "see ACME-123456.",
         {"a": {"ACME-123456": ["ACME-123456"]}, "b": '{"t": "ACME-123456"}'},
         "acme-123456 and ACME-12",
         f"nothing in {text} since the run holds none of the words of built-in rules",
     )
-    assert mark(told[0]) == "see <ticket>."
-    assert "ACME-123456" not in str(told[1])
-    assert mark(str(told[1])).count("<ticket>") == 3
-    assert told[2] == "acme-123456 and ACME-12"
+    assert mark(result[0]) == "see <ticket>."
+    assert "ACME-123456" not in str(result[1])
+    assert mark(str(result[1])).count("<ticket>") == 3
+    assert result[2] == "acme-123456 and ACME-12"
 
 
 def test_only_the_first_group_that_matched_is_masked() -> None:
@@ -266,14 +266,14 @@ def test_ones_own_rule_names_what_a_built_in_one_finds_too() -> None:
 
 def test_marks_are_not_searched() -> None:
     for pattern in (r"\w+", ".+", r"(?s).+", r"[^a]+", "REDACTED", "[0-9a-f]{8}", r"(\w)\W*$"):
-        told = masked(context(CustomRule("a", "b", "secrets", pattern)), f"see {GITHUB} and more")
-        assert GITHUB not in told[0]
+        result = masked(context(CustomRule("a", "b", "secrets", pattern)), f"see {GITHUB} and more")
+        assert GITHUB not in result[0]
 
 
 def test_a_running_conversation_is_searched_too() -> None:
     live = LiveRedaction(context(TICKET, allow=(AllowEntry(rule="github-*"),)))
-    told = live.redact_events([event(f"ACME-123456 {GITHUB}")], "conv_1")
-    assert mark(told[0]["content"]["text"]) == f"<ticket> {GITHUB}"
+    result = live.redact_events([event(f"ACME-123456 {GITHUB}")], "conv_1")
+    assert mark(result[0]["content"]["text"]) == f"<ticket> {GITHUB}"
 
 
 @pytest.mark.parametrize(
@@ -316,9 +316,9 @@ def test_the_end_of_a_piece_is_no_end_of_a_line_or_a_word(pattern: str, before: 
 @given(st.text(alphabet="ACME-0123456 \n\x01é[]REDACTED:", max_size=60), st.integers(0, 3))
 def test_a_long_text_is_searched_as_a_short_one_is(text: str, shift: int) -> None:
     long = "x " * (8_190 + shift) + " ACME-123456 " + text
-    (told,) = masked(context(TICKET), long)
-    assert "ACME-123456" not in told
-    assert told.startswith("x " * 8_190)
+    (result,) = masked(context(TICKET), long)
+    assert "ACME-123456" not in result
+    assert result.startswith("x " * 8_190)
 
 
 # --- what is allowed ---
@@ -349,24 +349,26 @@ def test_a_hash_is_of_the_canonical_value() -> None:
         (AllowEntry(rule="npm*"), False),
         (AllowEntry(key="fixture_*"), True),
         (AllowEntry(key="fixture"), False),
-        (AllowEntry(path="/talks/*.jsonl"), True),
+        (AllowEntry(path="/sessions/*.jsonl"), True),
         (AllowEntry(path="/other/*"), False),
         (AllowEntry(pattern="ghp_.*"), True),
         (AllowEntry(pattern="ghp_"), False),
         (AllowEntry(rule="github*", path="/other/*"), False),
-        (AllowEntry(rule="github*", path="/talks/*", key="fixture_*", pattern="ghp_.*"), True),
+        (AllowEntry(rule="github*", path="/sessions/*", key="fixture_*", pattern="ghp_.*"), True),
     ],
 )
 def test_by_rule_key_path_and_form(entry: AllowEntry, kept: bool) -> None:
-    told = masked(context(allow=(entry,), source="/talks/a.jsonl"), {"fixture_one": f"a {GITHUB}"})
-    assert (GITHUB in str(told)) is kept
+    result = masked(
+        context(allow=(entry,), source="/sessions/a.jsonl"), {"fixture_one": f"a {GITHUB}"}
+    )
+    assert (GITHUB in str(result)) is kept
 
 
 def test_a_value_that_is_masked_elsewhere_is_masked_where_it_would_be_allowed() -> None:
-    told = masked(
+    result = masked(
         context(allow=(AllowEntry(key="fixture_*"),)), {"fixture_one": GITHUB}, f"and {GITHUB}"
     )
-    assert GITHUB not in str(told)
+    assert GITHUB not in str(result)
 
 
 def test_base64_of_what_is_allowed_is_allowed() -> None:
@@ -381,8 +383,8 @@ def test_policy_wins_over_every_entry() -> None:
     )[0]
     everything = (AllowEntry(rule="*"), AllowEntry(value=hash_value(KEY, "private_key", pem)))
     assert masked(context(allow=everything), pem)[0] == pem
-    told = masked(context(allow=everything, policy=Policy(never_export_private_keys=True)), pem)
-    assert mark(told[0]) == "<private_key>"
+    result = masked(context(allow=everything, policy=Policy(never_export_private_keys=True)), pem)
+    assert mark(result[0]) == "<private_key>"
     demanding = Policy(min_redact="secrets")
     assert mark(masked(context(allow=everything, policy=demanding), GITHUB)[0]) == "<github_token>"
     looked_at = (AllowEntry(value=hash_value(KEY, "github_token", GITHUB)),)

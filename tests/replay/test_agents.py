@@ -29,7 +29,7 @@ def test_those_of_one_agent_alone() -> None:
 
 def test_codex_options_are_settings() -> None:
     words = shlex.split(build_settings(URL)["codex"].command)
-    told = [word for before, word in pairwise(words) if before == "-c"]
-    assert told[0] == "model_provider=replay"
-    provider = tomllib.loads(told[1])["model_providers"]["replay"]
+    result = [word for before, word in pairwise(words) if before == "-c"]
+    assert result[0] == "model_provider=replay"
+    provider = tomllib.loads(result[1])["model_providers"]["replay"]
     assert provider["base_url"] == f"{URL}/v1"

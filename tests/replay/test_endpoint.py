@@ -22,7 +22,7 @@ from open_token.replay.recording import build_recording
 from open_token.replay.report import build_report
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
-TALK = ROOT / "examples" / "openai_chat.json"
+SESSION = ROOT / "examples" / "openai_chat.json"
 HELLO = {
     "model": "m",
     "messages": [{"role": "user", "content": "Hello"}],
@@ -32,15 +32,15 @@ PLAIN = {"content-type": "application/json"}
 
 
 @cache
-def the_talk() -> Any:
-    return export(TALK, redact="none")
+def read_session() -> Any:
+    return export(SESSION, redact="none")
 
 
 @contextlib.contextmanager
-def listening(talk: Any, rules: ReplayRules | None = None) -> Iterator[Endpoint]:
+def listening(conversation: Any, rules: ReplayRules | None = None) -> Iterator[Endpoint]:
     verdicts: list[Verdict] = []
     endpoint = Endpoint(
-        ReplaySession(build_recording(talk), rules or ReplayRules()), 0, verdicts.append
+        ReplaySession(build_recording(conversation), rules or ReplayRules()), 0, verdicts.append
     )
     with endpoint.serving(0.01):
         yield endpoint
@@ -48,7 +48,7 @@ def listening(talk: Any, rules: ReplayRules | None = None) -> Iterator[Endpoint]
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with listening(the_talk()) as endpoint:
+    with listening(read_session()) as endpoint:
         yield endpoint.url
 
 
@@ -56,9 +56,9 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_a_recorded_agent_gets_every_answer_in_turn(path: Path, wire: str, stream: bool) -> None:
-    talk = export(path, redact="none")
-    with listening(talk) as endpoint:
-        assert played(over_http(endpoint.url), talk, wire, stream=stream) == 0
+    conversation = export(path, redact="none")
+    with listening(conversation) as endpoint:
+        assert played(over_http(endpoint.url), conversation, wire, stream=stream) == 0
         if path.stem != "open_token":
             assert endpoint.finished.wait(60)
         report = build_report(endpoint.session, str)
@@ -78,11 +78,11 @@ def test_a_miss_is_an_error_in_the_form_of_its_protocol(path: str, url: str) -> 
     }
     status, body = post(url, path, {**asked, **tools})
     assert status == 400
-    told = json.loads(body)
-    assert "expected step 1 of 4" in told["error"]["message"]
+    result = json.loads(body)
+    assert "expected step 1 of 4" in result["error"]["message"]
     assert "Gull Rock" not in body.decode()
     if "messages" in path:
-        assert told["type"] == "error"
+        assert result["type"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_other_questions(url: str) -> None:
 
 def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CONNECTIONS", 2)
-    with listening(the_talk()) as endpoint:
+    with listening(read_session()) as endpoint:
         address = ("127.0.0.1", endpoint.server_address[1])
         waiting = [socket.create_connection(address, 60) for _ in range(2)]
         late = socket.create_connection(address, 60)
@@ -227,14 +227,14 @@ def test_only_so_many_connections_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_connection_that_lasts_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CONNECTION_SECONDS", 0.0)
-    with listening(the_talk()) as endpoint:
+    with listening(read_session()) as endpoint:
         connection = socket.create_connection(("127.0.0.1", endpoint.server_address[1]), 60)
         assert connection.recv(1) == b""
         connection.close()
 
 
 def test_a_port_that_is_taken() -> None:
-    run = ReplaySession(build_recording(the_talk()), ReplayRules())
+    run = ReplaySession(build_recording(read_session()), ReplayRules())
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(OpenTokenError, match="cannot listen on port"),
@@ -243,14 +243,14 @@ def test_a_port_that_is_taken() -> None:
 
 
 def test_endpoint_listens_on_loopback_only() -> None:
-    with listening(the_talk()) as endpoint:
+    with listening(read_session()) as endpoint:
         assert endpoint.socket.getsockname()[0] == "127.0.0.1"
         assert endpoint.url.startswith(f"http://127.0.0.1:{endpoint.server_address[1]}/")
 
 
 def test_who_does_not_know_the_token_reads_nothing() -> None:
-    talk = the_talk()
-    with listening(talk) as endpoint, listening(talk) as other:
+    conversation = read_session()
+    with listening(conversation) as endpoint, listening(conversation) as other:
         address, _, token = endpoint.url.rpartition("/")
         assert len(token) == 32
         assert not other.url.endswith(token)

@@ -70,7 +70,7 @@ def test_unexpected_values_in_a_document() -> None:
         )
 
 
-def told(*events: dict[str, Any]) -> list[Any]:
+def build(*events: dict[str, Any]) -> list[Any]:
     return build_frames(
         {"events": [{"seq": n, "id": f"e{n}", **event} for n, event in enumerate(events, 1)]}
     )  # type: ignore[typeddict-item]
@@ -89,7 +89,7 @@ def test_result_says_whose_it_is_where_that_is_not_the_call_before_it() -> None:
         {"type": "tool_result", "content": {"text": name}, "links": {"call_id": name}}
         for name in ("a", "b", "c")
     ]
-    frames = told(called("a"), called("b"), *results[:2], called("c"), results[2])
+    frames = build(called("a"), called("b"), *results[:2], called("c"), results[2])
     assert [frame.lines[0] for frame in frames if frame.kind == "tool_result"] == [
         "    = 1 line of Ta", "    = 1 line of Tb", "    = 1 line",
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def test_only_human_prompts_are_shown_as_you() -> None:
         "visibility": "internal",
         "content": {"text": "[stopped]\nmore"},
     }
-    frames = told(
+    frames = build(
         stopped,
         {"type": "annotation", "content": {"data": {"kind": "api_error", "message": "busy\nnow"}}},
         {"type": "annotation", "content": {"data": {"kind": "usage", "text": "x"}}},

@@ -20,7 +20,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.json*"))
 STRICT = ReplayRules(Equivalence(exact=True))
 TOOLS = [Tool("bash", {})]
 LARGEST = 3_000_000
-NOT_TALKS = ("jcs", "jsontestsuite", "redaction")
+NOT_SESSIONS = ("jcs", "jsontestsuite", "redaction")
 
 
 @cache
@@ -29,12 +29,12 @@ def read(path: Path) -> Any:
 
 
 def run_of(path: Path, rules: ReplayRules | None = None) -> tuple[Any, ReplaySession]:
-    talk = read(path)
-    return talk, ReplaySession(build_recording(talk), rules or ReplayRules())
+    session = read(path)
+    return session, ReplaySession(build_recording(session), rules or ReplayRules())
 
 
-def talk_of(*turns: tuple[str, str]) -> Any:
-    """A talk of prompts and answers; an answer that begins with $ is a command, and the next prompt
+def build_session(*turns: tuple[str, str]) -> Any:
+    """A session of prompts and answers; an answer that begins with $ is a command, and the next prompt
     its result."""
     events: list[dict[str, Any]] = []
     calls = 0
@@ -70,23 +70,23 @@ def asks(*items: Any, tools: list[Tool] = TOOLS, **more: Any) -> ModelRequest:
 def test_the_same_report_three_times(path: Path) -> None:
     made = set()
     for _ in range(3):
-        talk, run = run_of(path)
-        assert played(in_process(run), talk, "anthropic", stream=True) == 0
+        session, run = run_of(path)
+        assert played(in_process(run), session, "anthropic", stream=True) == 0
         report = build_report(run, str)
-        made.add((str(to_json_object(report, "talk")), to_junit(report, run, "talk")))
+        made.add((str(to_json_object(report, "session")), to_junit(report, run, "session")))
     assert len(made) == 1
 
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_what_is_changed_anywhere_is_found_exactly_there(path: Path, wire: str) -> None:
-    talk, _ = run_of(path)
-    turns = turns_of(talk)
+    session, _ = run_of(path)
+    turns = turns_of(session)
     for number, turn in enumerate(turns, 1):
         for changed, where in changes(turn):
             _, run = run_of(path)
             assert (
-                played(in_process(run), talk, wire, stream=False, changed={number: changed})
+                played(in_process(run), session, wire, stream=False, changed={number: changed})
                 == number
             )
             report = build_report(run, str)
@@ -115,8 +115,8 @@ def changes(turn: Turn) -> list[tuple[Turn, str]]:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_changed_argument_is_found(wire: str) -> None:
-    talk, _ = run_of(ROOT / "examples" / "claude_code.jsonl")
-    turns = turns_of(talk)
+    session, _ = run_of(ROOT / "examples" / "claude_code.jsonl")
+    turns = turns_of(session)
     tools = sorted({call[0] for turn in turns for call in turn.called})
     for number in (2, 3, 4):
         _, run = run_of(ROOT / "examples" / "claude_code.jsonl")
@@ -137,7 +137,7 @@ def test_a_changed_argument_is_found(wire: str) -> None:
 
 def test_the_next_of_equal_steps_and_one_that_is_asked_again() -> None:
     run = ReplaySession(
-        build_recording(talk_of(("go on", "one"), ("go on", "two"), ("go on", "three"))),
+        build_recording(build_session(("go on", "one"), ("go on", "two"), ("go on", "three"))),
         ReplayRules(),
     )
     first = run.ask(asks("go on"))
@@ -147,11 +147,11 @@ def test_the_next_of_equal_steps_and_one_that_is_asked_again() -> None:
     third = run.ask(
         asks("go on", Message("model", "one"), "go on", Message("model", "two"), "go on")
     )
-    told = [
+    output = [
         (verdict.outcome, verdict.answer.text)
         for verdict in (first, again, second, once_more, third)
     ]
-    assert told == [
+    assert output == [
         ("matched", "one"),
         ("repeated", "one"),
         ("matched", "two"),
@@ -163,23 +163,24 @@ def test_the_next_of_equal_steps_and_one_that_is_asked_again() -> None:
     report = build_report(run, str)
     assert report.divergence is not None
     assert (report.divergence.step, report.divergence.where) == (None, "the end of the recording")
-    assert b"after the last step" in to_junit(report, run, "talk")
+    assert b"after the last step" in to_junit(report, run, "session")
 
 
 def test_steps_out_of_order() -> None:
-    talk = talk_of(("first", "one"), ("second", "two"))
+    session = build_session(("first", "one"), ("second", "two"))
     assert (
-        ReplaySession(build_recording(talk), ReplayRules()).ask(asks("second")).outcome == "missed"
+        ReplaySession(build_recording(session), ReplayRules()).ask(asks("second")).outcome
+        == "missed"
     )
-    run = ReplaySession(build_recording(talk), ReplayRules(any_order=True))
+    run = ReplaySession(build_recording(session), ReplayRules(any_order=True))
     assert [run.ask(asks(word)).answer.text for word in ("second", "first")] == ["two", "one"]
     assert build_report(run, str).is_same
 
 
 def test_subagents_have_lanes_of_their_own() -> None:
-    talk, run = run_of(ROOT / "examples" / "open_token.json")
+    session, run = run_of(ROOT / "examples" / "open_token.json")
     task = [Tool("Task", {}), Tool("Read", {})]
-    first = run.ask(asks(talk["events"][0]["content"]["text"], tools=task))
+    first = run.ask(asks(session["events"][0]["content"]["text"], tools=task))
     assert [call.name for call in first.answer.calls] == ["Task"]
     child = run.ask(asks("Find the sowing time of beans", tools=task))
     (call,) = child.answer.calls
@@ -213,7 +214,7 @@ def test_subagents_have_lanes_of_their_own() -> None:
 )
 def test_titles_routers_and_probes_are_outside_the_conversation(asked: ModelRequest) -> None:
     run = ReplaySession(
-        build_recording(talk_of(("Where is it?", "$ls"), ("here", "Here."))), ReplayRules()
+        build_recording(build_session(("Where is it?", "$ls"), ("here", "Here."))), ReplayRules()
     )
     verdict = run.ask(asked)
     assert (verdict.outcome, run.served) == ("aside", 0)
@@ -223,14 +224,16 @@ def test_titles_routers_and_probes_are_outside_the_conversation(asked: ModelRequ
 
 def test_a_conversation_without_tools_is_asked_without_tools() -> None:
     run = ReplaySession(
-        build_recording(talk_of(("Good day", "Hello."), ("Bye", "Bye."))), ReplayRules()
+        build_recording(build_session(("Good day", "Hello."), ("Bye", "Bye."))), ReplayRules()
     )
     assert run.ask(asks("Good night", tools=[])).outcome == "missed"
     assert run.ask(asks("Good day", tools=[])).answer.text == "Hello."
 
 
 def test_a_stub_for_what_is_missing() -> None:
-    run = ReplaySession(build_recording(talk_of(("Good day", "Hello."))), ReplayRules(stub=True))
+    run = ReplaySession(
+        build_recording(build_session(("Good day", "Hello."))), ReplayRules(stub=True)
+    )
     verdict = run.ask(asks("Good night"))
     assert (verdict.outcome, verdict.answer.text, verdict.answer.error) == ("missed", "ok", "")
     assert run.ask(asks("Good day")).outcome == "matched"
@@ -238,37 +241,37 @@ def test_a_stub_for_what_is_missing() -> None:
 
 
 def test_results_may_differ_on_request() -> None:
-    talk = talk_of(("Where is it?", "$ls"), ("here", "Here."))
+    session = build_session(("Where is it?", "$ls"), ("here", "Here."))
     for any_results, outcome in ((False, "missed"), (True, "matched")):
-        run = ReplaySession(build_recording(talk), ReplayRules(any_results=any_results))
+        run = ReplaySession(build_recording(session), ReplayRules(any_results=any_results))
         (call,) = run.ask(asks("Where is it?")).answer.calls
-        told = asks(
+        output = asks(
             "Where is it?",
             ToolCall(call.id, "bash", {"command": "ls"}),
             ToolResult(call.id, "", "there"),
         )
-        assert run.ask(told).outcome == outcome
+        assert run.ask(output).outcome == outcome
 
 
 def test_strict_forgives_nothing() -> None:
-    talk = talk_of(("Where is it?", "$ls"), ("took 0.3 s", "Here."))
+    session = build_session(("Where is it?", "$ls"), ("took 0.3 s", "Here."))
     for rules, outcome in ((ReplayRules(), "matched"), (STRICT, "missed")):
-        run = ReplaySession(build_recording(talk), rules)
+        run = ReplaySession(build_recording(session), rules)
         (call,) = run.ask(asks("Where is it?")).answer.calls
-        told = asks(
+        output = asks(
             "Where is it?",
             ToolCall(call.id, "bash", {"command": "ls"}),
             ToolResult(call.id, "", "took 0.4 s"),
         )
-        assert run.ask(told).outcome == outcome
+        assert run.ask(output).outcome == outcome
     assert (
-        ReplaySession(build_recording(talk), ReplayRules())
+        ReplaySession(build_recording(session), ReplayRules())
         .ask(asks("<note>x</note>", "Where is it?"))
         .outcome
         == "matched"
     )
     assert (
-        ReplaySession(build_recording(talk), STRICT)
+        ReplaySession(build_recording(session), STRICT)
         .ask(asks("<note>x</note>", "Where is it?"))
         .outcome
         == "missed"
@@ -277,7 +280,7 @@ def test_strict_forgives_nothing() -> None:
 
 def test_a_tool_that_is_not_offered_is_reported() -> None:
     run = ReplaySession(
-        build_recording(talk_of(("Where is it?", "$ls"), ("here", "Here."))), ReplayRules()
+        build_recording(build_session(("Where is it?", "$ls"), ("here", "Here."))), ReplayRules()
     )
     assert run.ask(asks("Where is it?", tools=[Tool("draw", {})])).missing_tools == ("bash",)
 
@@ -285,7 +288,7 @@ def test_a_tool_that_is_not_offered_is_reported() -> None:
 def test_a_long_run_is_not_slower_at_its_end() -> None:
     """Equal prompts all along: only so many steps are tried for each."""
     run = ReplaySession(
-        build_recording(talk_of(*[("go on", f"answer {number}") for number in range(400)])),
+        build_recording(build_session(*[("go on", f"answer {number}") for number in range(400)])),
         ReplayRules(),
     )
     for number in range(400):
@@ -301,26 +304,26 @@ def test_every_conversation_of_the_corpus(wire: str, corpus: Path) -> None:
     for path in sorted(
         path for path in corpus.rglob("*") if path.is_file() and path.stat().st_size < LARGEST
     ):
-        if path.relative_to(corpus).parts[0] in NOT_TALKS:
+        if path.relative_to(corpus).parts[0] in NOT_SESSIONS:
             continue
         try:
-            talk, run = run_of(path)
+            session, run = run_of(path)
         except OpenTokenError:
             continue
         if run.recording.steps:
             tried += 1
-            if played(in_process(run), talk, wire, stream=True):
+            if played(in_process(run), session, wire, stream=True):
                 parted.append(str(path.relative_to(corpus)))
     assert parted == []
     assert tried > 50
 
 
 def test_only_the_first_miss_keeps_its_content() -> None:
-    run = ReplaySession(build_recording(talk_of(("Hi", "Hello"))), ReplayRules())
+    run = ReplaySession(build_recording(build_session(("Hi", "Hello"))), ReplayRules())
     for _ in range(3):
-        told = run.ask(asks("something else")).difference
-        assert told is not None
-        assert told.given == "something else"
+        output = run.ask(asks("something else")).difference
+        assert output is not None
+        assert output.given == "something else"
     assert [verdict.difference and verdict.difference.given for verdict in run.verdicts] == [
         "something else",
         "",

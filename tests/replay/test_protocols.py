@@ -67,10 +67,10 @@ def test_codex_puts_tools_into_the_input() -> None:
         ("wait", False, False),
     ]
     assert asked.prompts == ["Go"]
-    told = json.loads(
+    result = json.loads(
         render_response(asked, ModelResponse("1", [ToolCall("c", "exec", "text(1)")])).body
     )
-    assert (told["output"][0]["type"], told["output"][0]["input"]) == (
+    assert (result["output"][0]["type"], result["output"][0]["input"]) == (
         "custom_tool_call",
         "text(1)",
     )
@@ -89,7 +89,7 @@ def test_chat_sends_usage_on_request_alone() -> None:
     assert b'"usage"' in render_response(parse_request("chat", body, ""), ANSWER).body
 
 
-def test_gemini_in_both_spellings_and_as_a_list() -> None:
+def test_gemini_bodies_in_both_cases_and_as_a_list() -> None:
     path = "/v1beta/models/g:streamGenerateContent"
     body = {
         "contents": [{"role": "user", "parts": [{"text": "Go"}, {"inlineData": {}}]}],

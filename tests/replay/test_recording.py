@@ -7,7 +7,7 @@ from open_token.api import export
 from open_token.replay.recording import build_recording
 
 
-def talk(*events: Any) -> Any:
+def build_document(*events: Any) -> Any:
     people = [{"actor_id": "h", "kind": "human"}, {"actor_id": "s", "kind": "system"}]
     return {
         "participants": people,
@@ -66,16 +66,18 @@ def test_an_example() -> None:
 
 def test_what_a_runtime_said_in_the_persons_place_need_not_come_again() -> None:
     (step,) = build_recording(
-        talk(says("user", "<env/>", "s"), says("user", "Go"), says("assistant", "Gone"))
+        build_document(says("user", "<env/>", "s"), says("user", "Go"), says("assistant", "Gone"))
     ).steps
     assert (step.prompts, step.injected) == (["Go"], ["<env/>"])
-    (step,) = build_recording(talk(says("user", "Continue.", "s"), says("assistant", "Gone"))).steps
+    (step,) = build_recording(
+        build_document(says("user", "Continue.", "s"), says("assistant", "Gone"))
+    ).steps
     assert (step.prompts, step.injected) == (["Continue."], [])
 
 
 def test_calls_of_providers_and_of_scripts_are_not_the_agents() -> None:
     recording = build_recording(
-        talk(
+        build_document(
             says("user", "Go"),
             calls("1", "web_search", "srvtoolu_1"),
             gives("1", "found"),
@@ -93,7 +95,7 @@ def test_calls_of_providers_and_of_scripts_are_not_the_agents() -> None:
     assert [result.text for result in last.results] == ["outer"]
 
 
-def test_ids_that_tell_nothing_apart_are_replaced() -> None:
+def test_ids_that_distinguish_nothing_are_replaced() -> None:
     events = [
         says("user", "Go"),
         calls("1", "a", "x"),
@@ -101,12 +103,12 @@ def test_ids_that_tell_nothing_apart_are_replaced() -> None:
         calls("2", "a", "x"),
         gives("2", ""),
     ]
-    recording = build_recording(talk(*events, says("assistant", "Gone")))
+    recording = build_recording(build_document(*events, says("assistant", "Gone")))
     assert [call.id for step in recording.steps for call in step.calls] == [
         "call_000001",
         "call_000002",
     ]
-    recording = build_recording(talk(says("user", "Go"), calls("call_1", "a", "odd|id")))
+    recording = build_recording(build_document(says("user", "Go"), calls("call_1", "a", "odd|id")))
     assert recording.steps[0].calls[0].id == "call_1"
 
 
@@ -127,7 +129,9 @@ def test_branches_and_subagents_without_a_prompt_are_left_behind() -> None:
         child,
         says("assistant", "Hm", span_id="c"),
     ]
-    recording = build_recording(talk(says("user", "Go"), *events, says("assistant", "Gone")))
+    recording = build_recording(
+        build_document(says("user", "Go"), *events, says("assistant", "Gone"))
+    )
     assert [step.text for step in recording.steps] == ["Gone"]
     assert recording.skipped == {"branches": 1, "answers of subagents without a prompt": 1}
 
@@ -135,11 +139,11 @@ def test_branches_and_subagents_without_a_prompt_are_left_behind() -> None:
 def test_redaction_and_truncation_markers_are_found() -> None:
     mark = "[REDACTED:password:" + "0" * 8 + "]"
     assert build_recording(
-        talk(says("user", f"It is {mark}"), says("assistant", "Good"))
+        build_document(says("user", f"It is {mark}"), says("assistant", "Good"))
     ).has_markers
     cut = says("user", "a…z")
     cut["content"]["data"] = {"truncated": True}
-    recording = build_recording(talk(cut, says("assistant", "Good")))
+    recording = build_recording(build_document(cut, says("assistant", "Good")))
     assert recording.has_markers
     assert recording.steps[0].prompts == ["a[TRUNCATED]z"]
 

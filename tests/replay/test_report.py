@@ -33,14 +33,14 @@ def test_a_run_that_never_began() -> None:
     report = build_report(run, str, 0)
     assert report.divergence is not None
     assert (report.divergence.step, report.divergence.where) == (1, "it was never requested")
-    assert to_json_object(report, "talk")["same"] is False
+    assert to_json_object(report, "session")["same"] is False
 
 
 def test_junit_has_a_case_for_each_step() -> None:
     run = run_of("one", "two", "three")
     ask(run, "one")
     ask(run, "tvo \x1b[31m<&\x00\ud800")
-    cases = list(ElementTree.fromstring(to_junit(build_report(run, str), run, 'a "talk" <1>')))
+    cases = list(ElementTree.fromstring(to_junit(build_report(run, str), run, 'a "session" <1>')))
     assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["skipped"]]
     assert cases[1][0].attrib["message"] == "the prompt"
     assert "recorded: two" in str(cases[1][0].text)
@@ -49,13 +49,13 @@ def test_junit_has_a_case_for_each_step() -> None:
 def test_junit_fails_where_the_command_does() -> None:
     run = run_of("one")
     ask(run, "one")
-    suite = ElementTree.fromstring(to_junit(build_report(run, str, 7), run, "talk"))
+    suite = ElementTree.fromstring(to_junit(build_report(run, str, 7), run, "session"))
     assert [(case.attrib["name"], [child.attrib for child in case]) for case in suite] == [
         ("step 1", []),
         ("the command", [{"message": "exit code 7"}]),
     ]
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
-    assert b"the command" not in to_junit(build_report(run, str, 0), run, "talk")
+    assert b"the command" not in to_junit(build_report(run, str, 0), run, "session")
 
 
 def test_what_is_shown_is_masked_whole_before_it_is_cut() -> None:

@@ -69,7 +69,7 @@ def test_the_official_client_holds_conversations(tmp_path: Path) -> None:
     project.mkdir()
     (project / "a.txt").write_text("words of a file")
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with connected(tmp_path / "data") as (client, agent):
             session = await agent.new_session(cwd=str(project), mcp_servers=[])
 
@@ -103,14 +103,14 @@ def test_the_official_client_holds_conversations(tmp_path: Path) -> None:
             await agent.set_session_mode(session.session_id, "plan")
             await agent.close_session(session.session_id)
 
-    asyncio.run(asyncio.wait_for(talk(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
 def test_a_change_of_a_file_needs_the_permission_of_the_official_client(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
 
-    async def talk() -> None:
+    async def scenario() -> None:
         answers = (
             chat_call("Write", {"file_path": "b.txt", "content": "b"}, "c1"),
             chat_answer("Good."),
@@ -132,4 +132,4 @@ def test_a_change_of_a_file_needs_the_permission_of_the_official_client(tmp_path
                 ]
                 assert (project / "b.txt").read_text() == "b"
 
-    asyncio.run(asyncio.wait_for(talk(), 120))
+    asyncio.run(asyncio.wait_for(scenario(), 120))

@@ -45,7 +45,14 @@ process.exit(0);
 )
 def test_the_official_client_holds_a_conversation(tmp_path: Path) -> None:
     source = SCRIPT % {"packages": json.dumps(f"{PACKAGES}/")}
-    with run_server(tmp_path / "data") as (_, told):
-        command = ["node", "--input-type=module", "--eval", source, told["address"], told["key"]]
+    with run_server(tmp_path / "data") as (_, result):
+        command = [
+            "node",
+            "--input-type=module",
+            "--eval",
+            source,
+            result["address"],
+            result["key"],
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

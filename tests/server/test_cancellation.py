@@ -6,7 +6,7 @@ from open_token.server.cancellation import cancel_and_wait
 
 
 def test_a_task_that_swallows_a_cancellation_is_stopped_all_the_same() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun, swallowed = asyncio.Event(), 0
 
         async def goes_on() -> None:
@@ -25,11 +25,11 @@ def test_a_task_that_swallows_a_cancellation_is_stopped_all_the_same() -> None:
         await cancel_and_wait(task)
         assert (task.cancelled(), swallowed) == (True, 1)
 
-    asyncio.run(asyncio.wait_for(talk(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_what_a_task_raised_is_dropped() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async def fails() -> None:
             raise ValueError
 
@@ -37,4 +37,4 @@ def test_what_a_task_raised_is_dropped() -> None:
         await asyncio.wait([task])
         await cancel_and_wait(task)
 
-    asyncio.run(talk())
+    asyncio.run(scenario())

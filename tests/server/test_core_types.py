@@ -102,21 +102,21 @@ class Narrow(demo.DemoModel):
     comes to an end."""
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
-        told = [
+        result = [
             part.text
             for message in request.messages[1:]
             for part in message.parts
             if isinstance(part, Text)
         ]
-        if told[-1:] == ["overflow"] and not told[0].startswith(SUMMARY_HEADER):
+        if result[-1:] == ["overflow"] and not result[0].startswith(SUMMARY_HEADER):
             raise ModelError("too long", "context")
         async for piece in super().stream(request):
             yield piece
-            if told[-1:] == ["hang"] and isinstance(piece, TextPiece):
+            if result[-1:] == ["hang"] and isinstance(piece, TextPiece):
                 await asyncio.Event().wait()
 
 
-class Talk:
+class SessionClient:
     """A server on a port, its owner as a client of the older dialect, and all that is heard of
     it."""
 
@@ -198,7 +198,7 @@ class Talk:
 
 
 @contextlib.asynccontextmanager
-async def talking(folder: Path) -> AsyncIterator[tuple[Talk, str]]:
+async def talking(folder: Path) -> AsyncIterator[tuple[SessionClient, str]]:
     config = ServerConfig(data=folder, port=0, compact_at=0.1)
     async with listener.run_server(config, {demo.DELAY: "0"}) as server:
         key = server.first_key or ""
@@ -207,75 +207,77 @@ async def talking(folder: Path) -> AsyncIterator[tuple[Talk, str]]:
             Client(server.address, key) as client,
             httpx2.AsyncClient(base_url=server.address, headers=headers, timeout=60) as http,
         ):
-            yield Talk(server, client, http), key
+            yield SessionClient(server, client, http), key
 
 
-async def everything(talk: Talk, key: str) -> None:
+async def everything(client: SessionClient, key: str) -> None:
     """Steer the demo through all that there is; each exchange is heard by the older dialect as it
     happens."""
-    one = await talk.session()
-    await talk.post("/api/memories", {"content": "has green tea for a friend", "skill_name": "tea"})
-    await talk.say(
+    one = await client.session()
+    await client.post(
+        "/api/memories", {"content": "has green tea for a friend", "skill_name": "tea"}
+    )
+    await client.say(
         one, "think, list files, read nothing.txt, a card, the bridge, a plan; remember green tea"
     )
-    await talk.say(one, "what about green tea?")
-    asks = await talk.say(one, "ask")
-    await talk.say(
+    await client.say(one, "what about green tea?")
+    asks = await client.say(one, "ask")
+    await client.say(
         one, askuser_answer={"tool_call_id": asks["tool_calls"][0]["id"], "selections": {"0": [1]}}
     )
-    asks = await talk.say(one, "subagent ask")
-    await talk.get(f"/api/sessions/{one}")
-    await talk.say(one, [{"type": "text", "text": "never mind"}])
-    await talk.say(one, "how?", mode="planning")
-    await talk.say(one, "rather not", mode="planning")
-    await talk.say(one, "do it", mode="executing")
-    await talk.say(
+    asks = await client.say(one, "subagent ask")
+    await client.get(f"/api/sessions/{one}")
+    await client.say(one, [{"type": "text", "text": "never mind"}])
+    await client.say(one, "how?", mode="planning")
+    await client.say(one, "rather not", mode="planning")
+    await client.say(one, "do it", mode="executing")
+    await client.say(
         one,
         "json",
         headless=True,
         output_schema={"type": "object", "properties": {"n": {"type": "integer"}}},
     )
-    await talk.say(one, "overflow")
-    await talk.say(one, "hang")
-    await talk.get(f"/api/sessions/{one}")
-    await talk.say(one, "fail")
-    await talk.get(f"/api/sessions/{one}")
-    await talk.say(one, "long")
-    await talk.say(one, "hello")
-    await talk.compact(one)
-    await talk.get(f"/api/sessions/{one}")
-    await talk.resumed(one, key)
+    await client.say(one, "overflow")
+    await client.say(one, "hang")
+    await client.get(f"/api/sessions/{one}")
+    await client.say(one, "fail")
+    await client.get(f"/api/sessions/{one}")
+    await client.say(one, "long")
+    await client.say(one, "hello")
+    await client.compact(one)
+    await client.get(f"/api/sessions/{one}")
+    await client.resumed(one, key)
     options = "format=json&include=include-internal&internal=full&branches=all"
-    talk.exported = await talk.get(f"/api/sessions/{one}/export?{options}")
-    talk.history = await talk.get(f"/api/sessions/{one}/history")
-    await talk.get(f"/api/sessions/{one}/checkpoints")
-    await talk.get(f"/api/sessions/{one}/context-stats")
-    brought = await talk.post(
-        "/api/sessions/import", files={"file": ("talk.json", json.dumps(IMPORTED))}
+    client.exported = await client.get(f"/api/sessions/{one}/export?{options}")
+    client.history = await client.get(f"/api/sessions/{one}/history")
+    await client.get(f"/api/sessions/{one}/checkpoints")
+    await client.get(f"/api/sessions/{one}/context-stats")
+    brought = await client.post(
+        "/api/sessions/import", files={"file": ("session.json", json.dumps(IMPORTED))}
     )
-    await talk.get(f"/api/sessions/{brought['session_id']}/messages")
-    await beside(talk, one)
+    await client.get(f"/api/sessions/{brought['session_id']}/messages")
+    await beside(client, one)
 
 
-async def beside(talk: Talk, session_id: str) -> None:
-    """What is not said in a talk: a session with all its fields, a replay, memories, keys, tasks by
+async def beside(client: SessionClient, session_id: str) -> None:
+    """What is not said in a session: a session with all its fields, a replay, memories, keys, tasks by
     the clock."""
     made = {"solution_id": "sol_1", "biz_role_id": "role_1", "model": "demo", "is_persistent": True}
-    whole = (await talk.post("/api/sessions", {"intent": "All of it", **made}))["session_id"]
-    played = (await talk.post(f"/api/sessions/{session_id}/replay", {"speed": 5}))["session_id"]
+    whole = (await client.post("/api/sessions", {"intent": "All of it", **made}))["session_id"]
+    played = (await client.post(f"/api/sessions/{session_id}/replay", {"speed": 5}))["session_id"]
     for name in (whole, played):
-        await talk.get(f"/api/sessions/{name}")
+        await client.get(f"/api/sessions/{name}")
     notes = dict.fromkeys(
         ("skill_name", "scope", "owner", "topic", "mem0_id", "write_reason"), "a word"
     )
     memory = {"content": "likes tea", "type": "experience", "record_type": "skill_comment", **notes}
-    old = (await talk.post("/api/memories", memory))["id"]
-    await talk.post(
+    old = (await client.post("/api/memories", memory))["id"]
+    await client.post(
         "/api/memories", {"content": "likes coffee", "record_type": "memory", "supersedes": [old]}
     )
-    await talk.get("/api/memories?limit=100")
-    await talk.post("/api/user/api-keys/", {"name": "another"})
-    await talk.get("/api/user/api-keys/")
+    await client.get("/api/memories?limit=100")
+    await client.post("/api/user/api-keys/", {"name": "another"})
+    await client.get("/api/user/api-keys/")
     task = {
         "title": "t",
         "prompt": "hello",
@@ -283,9 +285,9 @@ async def beside(talk: Talk, session_id: str) -> None:
         "model": "demo",
         "expires_at": "2999-01-01T00:00:00Z",
     }
-    name = (await talk.post("/api/scheduled-tasks", task))["id"]
-    await talk.post(f"/api/scheduled-tasks/{name}/run")
-    await talk.get(f"/api/scheduled-tasks/{name}/runs")
+    name = (await client.post("/api/scheduled-tasks", task))["id"]
+    await client.post(f"/api/scheduled-tasks/{name}/run")
+    await client.get(f"/api/scheduled-tasks/{name}/runs")
 
 
 def walked(value: Any) -> Iterator[Json]:
@@ -354,9 +356,9 @@ def heard(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
 
     async def test() -> None:
-        async with talking(tmp_path_factory.mktemp("core") / "data") as (talk, key):
-            await everything(talk, key)
-            found.update(talk.heard, exported=[talk.exported], history=[talk.history])
+        async with talking(tmp_path_factory.mktemp("core") / "data") as (client, key):
+            await everything(client, key)
+            found.update(client.heard, exported=[client.exported], history=[client.history])
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(demo, "open_model", lambda *_: Narrow())
@@ -391,11 +393,11 @@ def test_every_value_is_served(heard: dict[str, list[Any]], name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["TurnKind", "TurnRole", "Trigger", "PlanStatus", "ToolStatus", "PatchType"]
 )
-def test_both_dialects_and_event_streams_tell_the_same(
+def test_both_dialects_and_event_streams_send_the_same(
     heard: dict[str, list[Any]], name: str
 ) -> None:
-    told = {way: Served(heard[way]).values[name] for way in ("legacy", "raw", "sse")}
-    assert told == {way: set(VALUES[name].split()) for way in told}
+    result = {way: Served(heard[way]).values[name] for way in ("legacy", "raw", "sse")}
+    assert result == {way: set(VALUES[name].split()) for way in result}
 
 
 @pytest.mark.spec(
@@ -462,9 +464,9 @@ def test_all_of_it_is_in_the_history_and_in_the_export(heard: dict[str, list[Any
         for block in turn["blocks"]
         if isinstance(content := block["content"], str)
     ]
-    told = {item["content"].get("text") for item in events}
+    result = {item["content"].get("text") for item in events}
     assert len(said) > 20
-    assert [content for content in said if content not in told] == []
+    assert [content for content in said if content not in result] == []
     notes = [item["content"]["data"] for item in events if item["type"] == "annotation"]
     assert set(ANNOTATED.split()) - {note["kind"] for note in notes} == set()
     put_by = [note for note in notes if note["kind"] == "compaction"]

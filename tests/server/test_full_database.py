@@ -23,7 +23,7 @@ from helpers.server.local_services import (
     url_of,
 )
 from helpers.server.stores import prepare_database
-from longrun.node_faults import PATIENCE, Cluster, Node, cluster
+from longrun.node_faults import TIMEOUT, Cluster, Node, cluster
 from open_token.errors import StoreError
 from open_token.server.cancellation import cancel_and_wait
 
@@ -62,14 +62,14 @@ class Refusals:
     async def seen(self, nodes: Cluster, disk: Path) -> None:
         """Wait until somebody was refused, and until a node has said that it is not well."""
         before = (len(self.codes), len(self.health))
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while len(self.codes) == before[0] or len(self.health) == before[1]:
                 fill_disk(disk)  # PostgreSQL may have given some of its own back
                 await self._ask(nodes.nodes, nodes.token)
 
     async def _ask(self, nodes: list[Node], token: str) -> None:
         async with httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE
+            headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT
         ) as client:
             for node in nodes:
                 made = await client.post(
@@ -77,15 +77,15 @@ class Refusals:
                 )
                 assert made.status_code in (200, 503), made.text
                 self.codes += [made.json()["code"]] if made.status_code == 503 else []
-                told = await client.get(f"{node.address}/healthz")
-                assert (told.status_code == 200) == (told.json()["status"] == "ok")
-                self.health += [word for word in told.json()["checks"].values() if word != "ok"]
+                result = await client.get(f"{node.address}/healthz")
+                assert (result.status_code == 200) == (result.json()["status"] == "ok")
+                self.health += [word for word in result.json()["checks"].values() if word != "ok"]
 
 
 async def _overflow(db: asyncpg.Connection, server: Instance) -> None:
     """Fill file after file of its log, until PostgreSQL has given up; a new connection could not be
     made any more."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         with contextlib.suppress(
             asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError
         ):
@@ -103,9 +103,9 @@ async def _spoken_to(nodes: Cluster) -> AsyncIterator[None]:
     """Somebody says something again and again, until it is taken."""
 
     async def speak() -> None:
-        for talk in itertools.cycle(nodes.talks):
+        for session in itertools.cycle(nodes.sessions):
             with contextlib.suppress(StoreError):  # it was taken, and then the database was away
-                await nodes.say(talk, nodes.nodes, "list files")
+                await nodes.say(session, nodes.nodes, "list files")
 
     speaking = asyncio.create_task(speak())
     try:
@@ -131,7 +131,7 @@ async def _watched_over(server: Instance) -> AsyncIterator[None]:
 
 
 async def _well(nodes: list[Node]) -> None:
-    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as client:
+    async with asyncio.timeout(TIMEOUT), httpx2.AsyncClient(timeout=TIMEOUT) as client:
         for node in nodes:
             while (await client.get(f"{node.address}/healthz")).status_code != 200:
                 await asyncio.sleep(0.2)
@@ -139,7 +139,7 @@ async def _well(nodes: list[Node]) -> None:
 
 async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:
     """Ask until PostgreSQL answers: it may have given up once more just before there was room."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
             with contextlib.suppress(StoreError):
                 return await ask()
@@ -148,8 +148,8 @@ async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:
 
 async def _survives(folder: Path, server: Instance, disk: Path, url: str) -> str:
     async with cluster(folder, url, ("all", "all"), Random(1), DEFAULT, has_redis=False) as nodes:
-        for talk in nodes.talks:
-            await nodes.say(talk, nodes.nodes, "long")
+        for session in nodes.sessions:
+            await nodes.say(session, nodes.nodes, "long")
         await nodes.spoken(20)
         refusals, db = Refusals(), await asyncpg.connect(url)
         async with _watched_over(server):
@@ -165,7 +165,7 @@ async def _survives(folder: Path, server: Instance, disk: Path, url: str) -> str
         assert set(refusals.codes) <= CODES
         assert set(refusals.health) <= WORDS
         panics = (server.folder / "log").read_text(errors="replace").count("PANIC")
-        taken = sum(len(talk.texts) for talk in nodes.talks)
+        taken = sum(len(session.texts) for session in nodes.sessions)
         return f"{panics} panics, {taken} messages, {taken_over} runs taken over, {Counter(refusals.codes)}"
 
 

@@ -20,7 +20,7 @@ from helpers.server.node_clients import Watcher, send_message
 from helpers.server.server_client import ServerClient, run_with_server
 from helpers.server.socket_server import Client
 from helpers.server.stores import new_postgres
-from longrun.node_faults import LONG, PATIENCE, Node
+from longrun.node_faults import LONG, TIMEOUT, Node
 from open_token.server.cancellation import cancel_and_wait
 from open_token.server.errors import ApiError
 from open_token.server.store.rows import Caller
@@ -40,8 +40,8 @@ PRAGMAS = {
 def test_who_wants_something_written_is_reported_why_not(tmp_path: Path, code: str) -> None:
     begins, ends, words = PRAGMAS[code]
 
-    async def talk(ask: ServerClient) -> None:
-        store, name = ask.services.store, await ask.talk()
+    async def scenario(ask: ServerClient) -> None:
+        store, name = ask.services.store, await ask.create_session()
         assert isinstance(store, SqliteStore)
         caller = await store.check_key(ask.keys["owner"], ask.services.clock.now())
         assert caller is not None
@@ -59,7 +59,7 @@ def test_who_wants_something_written_is_reported_why_not(tmp_path: Path, code: s
         assert (await ask.services.chat.send(caller, message))["status"] == "ok"
         assert await store.check(is_deep=True) == []
 
-    run_with_server(tmp_path / "data", talk)
+    run_with_server(tmp_path / "data", scenario)
 
 
 async def _refused(ask: ServerClient, caller: Caller, message: Any, code: str) -> None:
@@ -74,7 +74,7 @@ class Served:
     def __init__(self, node: Node) -> None:
         self.node, self.session_id = node, ""
         self.http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {node.key}"}, timeout=PATIENCE
+            headers={"Authorization": f"Bearer {node.key}"}, timeout=TIMEOUT
         )
 
     async def call(self, method: str, path: str, **more: Any) -> httpx2.Response:
@@ -98,18 +98,18 @@ class Served:
         client = Client(self.node.address, self.node.key)
         async with client:
             message = {"session_id": self.session_id, "message": "x" * 100_000}
-            told = await client.io.call("chat:send", message, timeout=60)
-            codes["message"] = told.get("code", "")
+            result = await client.io.call("chat:send", message, timeout=60)
+            codes["message"] = result.get("code", "")
             if codes["message"]:
                 error = await client.first("system:error")
                 assert (error["code"], bool(error["detail"])) == (codes["message"], True)
         return codes
 
     async def health(self, is_well: Callable[[Any], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not is_well(told := (await self.call("GET", "/healthz")).json()):
-                assert told["status"] == (
-                    "ok" if set(told["checks"].values()) == {"ok"} else "failed"
+        async with asyncio.timeout(TIMEOUT):
+            while not is_well(result := (await self.call("GET", "/healthz")).json()):
+                assert result["status"] == (
+                    "ok" if set(result["checks"].values()) == {"ok"} else "failed"
                 )
                 await asyncio.sleep(0.2)
 
@@ -132,19 +132,19 @@ class Served:
             {"session_id": self.session_id, "message": "long"},
             Random(1),
         )
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while "word9" not in str(watcher.mirror.branch()):
                 await asyncio.sleep(0.01)
         await begins()
-        await self.health(lambda told: told["checks"]["disk"] != "ok")
+        await self.health(lambda result: result["checks"]["disk"] != "ok")
         refused = await self.write()
         assert refused["message"] in codes
         assert refused["session"] in codes
         whole = (await self.call("GET", f"/api/sessions/{self.session_id}")).json()
         assert whole["status"] == "running"
         await ends()
-        await self.health(lambda told: told["status"] == "ok")
-        async with asyncio.timeout(PATIENCE):
+        await self.health(lambda result: result["status"] == "ok")
+        async with asyncio.timeout(TIMEOUT):
             while watcher.mirror.session.get("status") != "completed":
                 await asyncio.sleep(0.05)
         texts = [

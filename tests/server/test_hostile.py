@@ -57,8 +57,8 @@ class Server:
             env=env,
         )
         assert self.process.stdout is not None
-        told = json.loads(self.process.stdout.readline())
-        self.address, self.key = told["address"], told["key"]
+        output = json.loads(self.process.stdout.readline())
+        self.address, self.key = output["address"], output["key"]
         self.headers = {"Authorization": f"Bearer {self.key}"}
 
     def peak(self) -> int:
@@ -227,7 +227,7 @@ def test_a_flood_of_events_ends_the_one_who_floods(server: Server) -> None:
     assert attacked(server, attack)
 
 
-def test_a_flood_of_strangers(server: Server) -> None:
+def test_a_flood_of_unauthenticated_requests_does_not_slow_users(server: Server) -> None:
     async def attack(client: httpx2.AsyncClient) -> set[int]:
         limits = httpx2.Limits(max_connections=20)
         async with httpx2.AsyncClient(base_url=server.address, limits=limits, timeout=120) as other:

@@ -54,13 +54,13 @@ class Client:
         headers += [(b"content-length", str(length).encode())] if length is not None else []
         ahead = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
         ahead[-1]["more_body"] = False
-        told: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
             return ahead.pop(0)
 
         async def send(message: dict[str, Any]) -> None:
-            told.append(message)
+            result.append(message)
 
         scope = {
             "type": "http",
@@ -70,11 +70,11 @@ class Client:
             "client": (address, 1),
         }
         await self.app(scope, receive, send)
-        assert [message["type"] for message in told] == [
+        assert [message["type"] for message in result] == [
             "http.response.start",
             "http.response.body",
         ]
-        return told[0]["status"], dict(told[0]["headers"])
+        return result[0]["status"], dict(result[0]["headers"])
 
     def call(self, *args: Any, **more: Any) -> int:
         return asyncio.run(self.acall(*args, **more))[0]
@@ -127,13 +127,13 @@ def test_so_many_bytes_of_bodies_at_once() -> None:
         first = asyncio.ensure_future(client.acall((b"x" * 60,), length=60))
         second = asyncio.ensure_future(client.acall((b"x" * 30,)))
         await asyncio.sleep(0)
-        told = client.acall((b"x" * 20,), length=20)
-        untold = client.acall((b"x" * 15,))
+        result = client.acall((b"x" * 20,), length=20)
+        unsent = client.acall((b"x" * 15,))
         other = asyncio.ensure_future(client.acall((b"x" * 60,), length=60, address="2"))
-        status, headers = await told
+        status, headers = await result
         assert (headers[b"connection"], headers[b"retry-after"]) == (b"close", b"6")
         asyncio.get_running_loop().call_soon(gate.set)
-        found = [status, (await untold)[0], (await first)[0], (await second)[0], (await other)[0]]
+        found = [status, (await unsent)[0], (await first)[0], (await second)[0], (await other)[0]]
         return [*found, (await client.acall((b"x" * 60,), length=60))[0]]
 
     assert asyncio.run(several()) == [429, 429, 200, 200, 200, 200]

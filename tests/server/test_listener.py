@@ -116,9 +116,10 @@ def test_only_a_proxy_that_is_named_is_believed(tmp_path: Path) -> None:
             listener.run_server(config, {}) as there,
             httpx2.AsyncClient(base_url=there.address) as client,
         ):
-            told = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(3)]
+            result = [{"X-Forwarded-For": f"203.0.113.{number}"} for number in range(3)]
             return [
-                (await client.get("/api/version", headers=headers)).status_code for headers in told
+                (await client.get("/api/version", headers=headers)).status_code
+                for headers in result
             ]
 
     async def test() -> None:

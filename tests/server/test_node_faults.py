@@ -7,7 +7,7 @@ import pytest
 
 from helpers.server.breakable_link import BreakableLink, Cut
 from helpers.server.stores import new_postgres
-from longrun.node_faults import LEASE, LONG, Talk, _log_faults, _said_faults, campaign
+from longrun.node_faults import LEASE, LONG, Session, _log_faults, _said_faults, campaign
 from open_token.model.log_events import LogEntry, NewEvent
 from open_token.session import SessionState, actions
 
@@ -39,7 +39,7 @@ def test_a_node_that_was_cut_off_is_joined_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["stalled", "lost", "reset"])
 def test_a_link_that_is_cut(how: Cut) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while data := await reader.read(100):
                 writer.write(data)
@@ -56,7 +56,7 @@ def test_a_link_that_is_cut(how: Cut) -> None:
                     await reader.readline()
             else:
                 writer.write(b"behind\n")
-            link.mend()
+            link.restore()
             if how == "stalled":
                 assert await reader.readline() == b"behind\n"
             again, more = await asyncio.open_connection("127.0.0.1", link.port)
@@ -68,7 +68,7 @@ def test_a_link_that_is_cut(how: Cut) -> None:
             for end in (writer, more):
                 end.close()
 
-    asyncio.run(asyncio.wait_for(talk(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def build_log(*more: NewEvent, answer: str = LONG) -> list[LogEntry]:
@@ -93,8 +93,8 @@ def find_faults(entries: list[LogEntry]) -> list[str]:
     state = SessionState("sess_1")
     for entry in entries:
         state.apply(entry)
-    talk = Talk("sess_1", texts={"m1": "long"}, acknowledged={"m1": (3, "user_1")})
-    return [*_log_faults(entries), *_said_faults(talk, state)]
+    scenario = Session("sess_1", texts={"m1": "long"}, acknowledged={"m1": (3, "user_1")})
+    return [*_log_faults(entries), *_said_faults(scenario, state)]
 
 
 def test_the_checker_of_nodes_finds_what_is_planted() -> None:

@@ -106,8 +106,8 @@ const lost = client.session("sess_none").follow();
 await assert.rejects(lost.done, (error) => error instanceof ServerError && error.status === 404);
 """
     with (
-        run_server(tmp_path / "data") as (_, told),
-        run_script(script, told["address"], told["key"]) as process,
+        run_server(tmp_path / "data") as (_, result),
+        run_script(script, result["address"], result["key"]) as process,
     ):
         expect_success(process)
 
@@ -129,13 +129,13 @@ process.exit(0);
 """
     folder = tmp_path / "data"
     with (
-        run_server(folder, delay="0.002") as (server, told),
-        run_script(script, told["address"], told["key"]) as process,
+        run_server(folder, delay="0.002") as (server, result),
+        run_script(script, result["address"], result["key"]) as process,
     ):
         assert process.stdout
         assert process.stdout.readline() == "streaming\n"
         server.send_signal(signal.SIGKILL)
         server.wait(30)
-        port = int(told["address"].rpartition(":")[2])
+        port = int(result["address"].rpartition(":")[2])
         with run_server(folder, port):
             expect_success(process)

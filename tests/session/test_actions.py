@@ -118,13 +118,13 @@ def test_stopping_keeps_what_was_said() -> None:
         ("text.delta", {"turn_id": "a", "text": "half a w"}),
     )
     put(state, called("a", "1"), opened("b", "1"), called("b", "2"))
-    told = put(state, *actions.interrupt_run(state))
-    assert [item["type"] for item in told] == [
+    result = put(state, *actions.interrupt_run(state))
+    assert [item["type"] for item in result] == [
         *["turn:patch", "turn:patch", "turn:end"] * 2,
         "chat:end",
     ]
-    assert told[1]["payload"]["patch_type"] == "set_status"
-    assert told[1]["payload"]["data"] == {"status": "interrupted"}
+    assert result[1]["payload"]["patch_type"] == "set_status"
+    assert result[1]["payload"]["data"] == {"status": "interrupted"}
     assert [turn.status for turn in state.branch()] == ["interrupted", "interrupted"]
     assert state.turn("a").blocks[0].content == "half a w"
     assert {status for status, _ in calls(state).values()} == {"cancelled"}
@@ -136,10 +136,10 @@ def test_stopping_keeps_what_was_said() -> None:
 def test_failing_says_why() -> None:
     state = SessionState("s")
     put(state, ("run.started", {"run_id": "r"}), opened("a"))
-    told = put(state, *actions.interrupt_run(state, status="failed", reason="overloaded"))
+    result = put(state, *actions.interrupt_run(state, status="failed", reason="overloaded"))
     assert state.turn("a").failure_reason == "overloaded"
-    assert told[0]["payload"]["data"] == {"status": "failed", "failure_reason": "overloaded"}
-    assert told[-1]["payload"]["result"] == {"err_msg": "overloaded"}
+    assert result[0]["payload"]["data"] == {"status": "failed", "failure_reason": "overloaded"}
+    assert result[-1]["payload"]["result"] == {"err_msg": "overloaded"}
     assert state.session.status == "failed"
 
 
@@ -165,8 +165,8 @@ def test_a_message_is_a_turn_that_is_over() -> None:
         client_message_id="m",
         quotes=["q"],
     )
-    told = put(state, *made)
-    assert [item["type"] for item in told if item] == ["turn:start", "turn:end"]
+    result = put(state, *made)
+    assert [item["type"] for item in result if item] == ["turn:start", "turn:end"]
     assert state.sent == {"m": "t"}
     assert state.turns["t"].checkpoint_id == "cp"
     assert state.turn("t").more == {"quotes": ["q"]}

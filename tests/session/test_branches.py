@@ -11,7 +11,7 @@ from open_token.session import SessionState, actions, branches
 AT = "2026-01-01T00:00:00Z"
 
 
-def talk(*words: str) -> SessionState:
+def build_state(*words: str) -> SessionState:
     state = SessionState("s")
     for word in words:
         say(state, word)
@@ -37,7 +37,7 @@ def words(state: SessionState) -> list[str]:
 
 
 def test_rewind_and_go_on_and_switch_back() -> None:
-    state = talk("a", "b")
+    state = build_state("a", "b")
     state.add(*branches.rewind(state, "cp_b"), AT)
     assert words(state) == ["a", "a!"]
     say(state, "c")
@@ -57,7 +57,7 @@ def test_rewind_and_go_on_and_switch_back() -> None:
 
 @pytest.mark.spec("rewind-and-switch")
 def test_a_question_waits_wherever_its_branch_is_current() -> None:
-    state = talk("a")
+    state = build_state("a")
     made = [
         *actions.send_user_message(
             "turn_q", actions.build_text_blocks("ask"), checkpoint_id="cp_q"
@@ -89,7 +89,7 @@ def test_a_question_waits_wherever_its_branch_is_current() -> None:
 
 
 def test_checkpoints_are_a_tree() -> None:
-    state = talk("a", "b")
+    state = build_state("a", "b")
     state.add(*branches.rewind(state, "cp_b"), AT)
     say(state, "c")
     nodes, leaf = branches.list_checkpoints(state)
@@ -103,7 +103,7 @@ def test_checkpoints_are_a_tree() -> None:
 
 
 def test_checkout_changes_nothing() -> None:
-    state = talk("a", "b", "c")
+    state = build_state("a", "b", "c")
     before = state.snapshot()
     for position, expected in (("before", ["a", "a!"]), ("turn_end", ["a", "a!", "b", "b!"])):
         shown = branches.checkout_turns(state, "cp_b", position)  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ def test_checkout_changes_nothing() -> None:
 
 
 def test_what_if() -> None:
-    state = talk("a", "b")
+    state = build_state("a", "b")
     state.add(*branches.start_whatif(state, 1, ["quoted"], ["entry_a"]), AT)
     assert words(state) == ["a"]
     say(state, "c")
@@ -126,7 +126,7 @@ def test_what_if() -> None:
 
 
 def test_a_step_takes_what_it_set_off_along() -> None:
-    state = talk("a")
+    state = build_state("a")
     state.add("tool.called", {"turn_id": "turn_a!", "call": {"id": "c", "tool_name": "Agent"}}, AT)
     for name in ("x", "y"):
         turn = {"turn_id": name, "loop_id": "child", "parent_fork_tool_call_id": "c"}
@@ -136,7 +136,7 @@ def test_a_step_takes_what_it_set_off_along() -> None:
 
 
 def test_what_is_not_there() -> None:
-    state = talk("a")
+    state = build_state("a")
     for wrong in (
         lambda: branches.rewind(state, "cp_z"),
         lambda: branches.switch_branch(state, "cp_z"),
@@ -149,7 +149,7 @@ def test_what_is_not_there() -> None:
 
 
 def test_a_checkpoint_without_a_turn() -> None:
-    state = talk("a")
+    state = build_state("a")
     state.add("checkpoint.made", {"checkpoint_id": "cp", "label": "here"}, AT)
     say(state, "b")
     state.add(*branches.switch_branch(state, "cp"), AT)
@@ -157,20 +157,24 @@ def test_a_checkpoint_without_a_turn() -> None:
 
 
 @given(session_logs())
-def test_nothing_is_deleted(talk: SessionLog) -> None:
+def test_nothing_is_deleted(build_state: SessionLog) -> None:
     opened = [
-        entry.data["turn"]["turn_id"] for entry in talk.entries if entry.kind == "turn.opened"
+        entry.data["turn"]["turn_id"]
+        for entry in build_state.entries
+        if entry.kind == "turn.opened"
     ]
-    nodes = branches.build_history(talk.state)
+    nodes = branches.build_history(build_state.state)
     assert [node.turn_id for node in nodes] == opened
     known: set[str | None] = {None}
     for node in nodes:
         assert node.parent_id in known
         known.add(node.id)
-    assert [node.id for node in nodes if node.active] == [turn.id for turn in talk.state.branch()]
-    checkpoints, leaf = branches.list_checkpoints(talk.state)
+    assert [node.id for node in nodes if node.active] == [
+        turn.id for turn in build_state.state.branch()
+    ]
+    checkpoints, leaf = branches.list_checkpoints(build_state.state)
     assert leaf is None or leaf in {checkpoint.checkpoint_id for checkpoint in checkpoints}
     for checkpoint in checkpoints:
-        before = branches.checkout_turns(talk.state, checkpoint.checkpoint_id, "before")
-        after = branches.checkout_turns(talk.state, checkpoint.checkpoint_id, "turn_end")
+        before = branches.checkout_turns(build_state.state, checkpoint.checkpoint_id, "before")
+        after = branches.checkout_turns(build_state.state, checkpoint.checkpoint_id, "turn_end")
         assert [turn.id for turn in after][: len(before)] == [turn.id for turn in before]

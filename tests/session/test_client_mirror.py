@@ -36,9 +36,9 @@ def test_each_item_counts_once() -> None:
 def test_the_older_dialect() -> None:
     state, mirror = SessionState("s"), ReferenceClient()
     for kind, data in LOG:
-        told = to_legacy_event(state.add(kind, data, AT), state)
-        assert told is not None
-        mirror.hear(*told)
+        result = to_legacy_event(state.add(kind, data, AT), state)
+        assert result is not None
+        mirror.hear(*result)
     mirror.hear("workspace:files_changed", {"paths": []})
     assert [turn["blocks"][0]["content"] for turn in mirror.turns()] == ["ab"]
     assert mirror.session["intent"] == "Test"

@@ -49,7 +49,7 @@ def imported(document: Any) -> tuple[SessionState, list[LogEntry]]:
     return state, entries + list(import_document(state, document["events"], AT, **about))
 
 
-def told(state: SessionState, **options: Any) -> Record:
+def export_state(state: SessionState, **options: Any) -> Record:
     draft = Draft(**options)
     add_session(state, draft)
     return draft.finish(lambda: "0" * 64)
@@ -62,7 +62,7 @@ def test_in_and_out_again(path: Path) -> None:
     document = document_of(path)
     state, entries = imported(document)
     entries = msgspec.json.decode(msgspec.json.encode(entries), type=list[LogEntry])
-    record = told(fold_log(entries))
+    record = export_state(fold_log(entries))
     events = [{**event, "seq": place} for place, event in enumerate(record.events, 1)]
     assert events == document["events"]
     assert (record.conversation, record.participants) == (
@@ -152,7 +152,7 @@ def lived_on(document: Any) -> tuple[SessionState, list[Any]]:
     ]
     for kind, data in made:
         state.add(kind, data, AT)
-    return state, list(told(state).events)
+    return state, list(export_state(state).events)
 
 
 def test_what_was_lived_on_stands_behind_it() -> None:
@@ -168,7 +168,7 @@ def test_what_was_lived_on_stands_behind_it() -> None:
         "assistant",
         "tool",
     ]
-    record = told(state)
+    record = export_state(state)
     whole = {
         "open_token_version": "0.1",
         "conversation": record.conversation,
@@ -193,7 +193,7 @@ def test_a_document_that_was_rewound(chosen: str, has_old: bool) -> None:
         "turn_new", actions.build_text_blocks("Otherwise.")
     ):
         state.add(kind, data, AT)
-    record = told(state, branches=chosen)
+    record = export_state(state, branches=chosen)
     events = list(record.events)
     ids = [event["id"] for event in events]
     assert len(set(ids)) == len(ids)
@@ -215,9 +215,9 @@ def test_a_document_that_was_rewound(chosen: str, has_old: bool) -> None:
 
 
 @given(session_logs())
-def test_any_session_exports_and_comes_back(talk: SessionLog) -> None:
-    assume(talk.state.turns)
-    data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in talk.entries)
+def test_any_session_exports_and_comes_back(session_log: SessionLog) -> None:
+    assume(session_log.state.turns)
+    data = b"".join(msgspec.json.encode(entry) + b"\n" for entry in session_log.entries)
     source = Source("log", data=data)
     record = read_record(
         source, Context(ExportOptions.of({"branches": "all", "redact": "none"})), "session_server"
@@ -232,17 +232,21 @@ def test_any_session_exports_and_comes_back(talk: SessionLog) -> None:
     assert [problem for problem in validate(document) if problem.severity == "error"] == []
     assert [note for note in record.notes if note.code == "bad-entry"] == []
     said = [event["content"].get("text") for event in events if event["type"] == "message"]
-    blocks = [block for turn in talk.state.turns.values() for block in turn.snapshot().blocks]
+    blocks = [
+        block for turn in session_log.state.turns.values() for block in turn.snapshot().blocks
+    ]
     words = [
         block.content
         for block in blocks
         if block.type in ("text", "thinking") and block.content and not block.more
     ]
     assert sorted(filter(None, said)) == sorted(filter(None, words))
-    calls = [call for turn in talk.state.turns.values() for call in turn.calls]
+    calls = [call for turn in session_log.state.turns.values() for call in turn.calls]
     assert len([event for event in events if event["type"] == "tool_use"]) == len(calls)
     state, _ = imported(document)
-    assert [{**event, "seq": place} for place, event in enumerate(told(state).events, 1)] == events
+    assert [
+        {**event, "seq": place} for place, event in enumerate(export_state(state).events, 1)
+    ] == events
 
 
 def test_a_result_outside_the_branch_that_was_left_with_its_call() -> None:
@@ -267,7 +271,9 @@ def test_a_result_outside_the_branch_that_was_left_with_its_call() -> None:
     ]
     state, _ = imported({"events": events, "conversation": {"id": "c"}})
     assert state.branch() == []
-    assert [event["id"] for event in told(state).events] == [event["id"] for event in events]
+    assert [event["id"] for event in export_state(state).events] == [
+        event["id"] for event in events
+    ]
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], True])

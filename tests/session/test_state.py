@@ -37,10 +37,10 @@ def log_of(*made: NewEvent) -> tuple[SessionState, list[LogEntry]]:
 
 
 @given(session_logs(), st.integers(0, 200))
-def test_folded_at_once_or_entry_by_entry(talk: SessionLog, place: int) -> None:
-    entries = msgspec.json.decode(msgspec.json.encode(talk.entries), type=list[LogEntry])
+def test_folded_at_once_or_entry_by_entry(session_log: SessionLog, place: int) -> None:
+    entries = msgspec.json.decode(msgspec.json.encode(session_log.entries), type=list[LogEntry])
     whole = fold_log(entries).snapshot()
-    assert wired(whole) == wired(talk.state.snapshot())
+    assert wired(whole) == wired(session_log.state.snapshot())
     again = SessionState("sess_1")
     for number, entry in enumerate(entries):
         if number == place:
@@ -51,14 +51,14 @@ def test_folded_at_once_or_entry_by_entry(talk: SessionLog, place: int) -> None:
 
 
 @given(session_logs())
-def test_a_client_has_the_same_turns_after_every_event(talk: SessionLog) -> None:
+def test_a_client_has_the_same_turns_after_every_event(session_log: SessionLog) -> None:
     state, old, new = SessionState("sess_1"), ReferenceClient(), ReferenceClient()
-    for entry in talk.entries:
+    for entry in session_log.entries:
         state.apply(entry)
         if (item := to_stream_item(entry, state)) is not None:
             new.hear_raw(wired(item))
-        if (told := to_legacy_event(entry, state)) is not None:
-            old.hear(*wired(told))
+        if (result := to_legacy_event(entry, state)) is not None:
+            old.hear(*wired(result))
         branch = wired(to_builtins(state.branch()))
         assert seen(new.branch()) == branch
         assert seen(old.branch()) == branch
@@ -69,28 +69,32 @@ def test_a_client_has_the_same_turns_after_every_event(talk: SessionLog) -> None
 
 
 @given(session_logs(), st.data())
-def test_a_client_that_comes_back_has_the_same_turns(talk: SessionLog, data: st.DataObject) -> None:
+def test_a_client_that_comes_back_has_the_same_turns(
+    session_log: SessionLog, data: st.DataObject
+) -> None:
     """It is sent the rest of the log, rendered with the turns as they are by then, and some of it
     twice."""
-    cut = data.draw(st.integers(0, len(talk.entries)))
+    cut = data.draw(st.integers(0, len(session_log.entries)))
     again = data.draw(st.integers(0, cut))
     state, mirror = SessionState("sess_1"), ReferenceClient()
-    for entry in talk.entries[:cut]:
+    for entry in session_log.entries[:cut]:
         state.apply(entry)
         if (item := to_stream_item(entry, state)) is not None:
             mirror.hear_raw(wired(item))
-    for entry in talk.entries[again:]:
-        if (item := to_stream_item(entry, talk.state)) is not None:
+    for entry in session_log.entries[again:]:
+        if (item := to_stream_item(entry, session_log.state)) is not None:
             mirror.hear_raw(wired(item))
-    assert seen(mirror.branch()) == wired(to_builtins(talk.state.branch()))
-    assert mirror.session["status"] == talk.state.session.status
+    assert seen(mirror.branch()) == wired(to_builtins(session_log.state.branch()))
+    assert mirror.session["status"] == session_log.state.session.status
 
 
 @pytest.mark.spec("stream-sequence")
 @given(session_logs())
-def test_numbers_only_grow(talk: SessionLog) -> None:
+def test_numbers_only_grow(session_log: SessionLog) -> None:
     items = [
-        item for entry in talk.entries if (item := to_stream_item(entry, talk.state)) is not None
+        item
+        for entry in session_log.entries
+        if (item := to_stream_item(entry, session_log.state)) is not None
     ]
     stream = [item["stream_sequence"] for item in items]
     assert stream == sorted(set(stream))
@@ -100,20 +104,22 @@ def test_numbers_only_grow(talk: SessionLog) -> None:
         if item["type"] == "turn:patch":
             patches.setdefault(item["payload"]["turn_id"], []).append(item["payload"]["sequence"])
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in patches.values())
-    assert [turn.facts.sequence for turn in talk.state.turns.values()] == list(
-        range(len(talk.state.turns))
+    assert [turn.facts.sequence for turn in session_log.state.turns.values()] == list(
+        range(len(session_log.state.turns))
     )
 
 
 @given(session_logs())
-def test_pieces_that_were_put_together_make_the_same_turns(talk: SessionLog) -> None:
-    made = [(entry.kind, {**entry.data, "patch": 0}) for entry in talk.entries]
+def test_pieces_that_were_put_together_make_the_same_turns(session_log: SessionLog) -> None:
+    made = [(entry.kind, {**entry.data, "patch": 0}) for entry in session_log.entries]
     state = SessionState("sess_1")
     for kind, data in merge_deltas(made):
         state.add(kind, data, AT)
-    assert [turn.blocks for turn in state.branch()] == [turn.blocks for turn in talk.state.branch()]
+    assert [turn.blocks for turn in state.branch()] == [
+        turn.blocks for turn in session_log.state.branch()
+    ]
     assert [turn.tool_calls for turn in state.branch()] == [
-        turn.tool_calls for turn in talk.state.branch()
+        turn.tool_calls for turn in session_log.state.branch()
     ]
 
 

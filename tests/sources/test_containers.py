@@ -16,66 +16,66 @@ from open_token.sources.containers import Database, ZipArchive, quote_identifier
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with contextlib.closing(sqlite3.connect(tmp_path / "talk.db")) as made:
+    with contextlib.closing(sqlite3.connect(tmp_path / "session.db")) as made:
         made.executescript(
             """
-            CREATE TABLE talk (id TEXT PRIMARY KEY, "odd ""name" TEXT, data BLOB);
-            CREATE INDEX by_name ON talk ("odd ""name");
+            CREATE TABLE session (id TEXT PRIMARY KEY, "odd ""name" TEXT, data BLOB);
+            CREATE INDEX by_name ON session ("odd ""name");
             CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;
-            INSERT INTO talk VALUES ('a', 'hello', x'00ff');
+            INSERT INTO session VALUES ('a', 'hello', x'00ff');
             """
         )
-    return tmp_path / "talk.db"
+    return tmp_path / "session.db"
 
 
 class TestDatabase:
     def test_tables_columns_and_rows(self, path: Path) -> None:
-        database = Database(path, "talk.db")
-        assert database.tables == {"talk": ["id", 'odd "name', "data"]}
+        database = Database(path, "session.db")
+        assert database.tables == {"session": ["id", 'odd "name', "data"]}
         column = quote_identifier('odd "name')
-        assert list(database.rows(f"SELECT {column} FROM talk WHERE id = ?", ("a",))) == [
+        assert list(database.rows(f"SELECT {column} FROM session WHERE id = ?", ("a",))) == [
             ("hello",)
         ]
         assert [sql.split()[1] for sql in database.schema] == ["TABLE", "INDEX"]
 
     def test_database_is_opened_read_only(self, path: Path) -> None:
         with pytest.raises(InputError):
-            list(Database(path, "talk.db").rows("DELETE FROM talk"))
-        assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
+            list(Database(path, "session.db").rows("DELETE FROM session"))
+        assert list(Database(path, "session.db").rows("SELECT count(*) FROM session")) == [(1,)]
 
     def test_a_broken_schema_whose_name_is_no_text(self, path: Path) -> None:
         raw = path.read_bytes().replace(b"CREATE INDEX by_name", b"CREATE INDXX by_name")
         path.write_bytes(raw.replace(b"indexby_name", b"index\x9e\x93_name"))
         with pytest.raises(InputError) as caught:
-            Database(path, "talk.db")
+            Database(path, "session.db")
         assert caught.value.code == "input.sqlite"
 
     def test_an_index_over_json(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as made:
             made.execute(
-                "CREATE INDEX by_kind ON talk (json_extract(data, '$.kind')) WHERE id <> 'a'"
+                "CREATE INDEX by_kind ON session (json_extract(data, '$.kind')) WHERE id <> 'a'"
             )
-        assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(1,)]
+        assert list(Database(path, "session.db").rows("SELECT count(*) FROM session")) == [(1,)]
 
     def test_what_is_still_in_the_log_beside_it_is_seen(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as running:
             running.execute("PRAGMA journal_mode = wal")
-            running.execute("INSERT INTO talk VALUES ('b', 'new', NULL)")
+            running.execute("INSERT INTO session VALUES ('b', 'new', NULL)")
             running.commit()
-            assert list(Database(path, "talk.db").rows("SELECT count(*) FROM talk")) == [(2,)]
+            assert list(Database(path, "session.db").rows("SELECT count(*) FROM session")) == [(2,)]
 
     def test_text_that_is_none_is_replaced(self, path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as made:
-            made.execute("UPDATE talk SET id = CAST(x'ff41' AS TEXT)")
+            made.execute("UPDATE session SET id = CAST(x'ff41' AS TEXT)")
             made.commit()
-        assert list(Database(path, "talk.db").rows("SELECT id FROM talk")) == [("�A",)]
+        assert list(Database(path, "session.db").rows("SELECT id FROM session")) == [("�A",)]
 
     @pytest.mark.parametrize("keep", [16, 40, 3000])
     def test_a_damaged_one_is_an_error_with_a_remedy(self, path: Path, keep: int) -> None:
         path.write_bytes(path.read_bytes()[:keep] + b"\xaa" * 2000)
         with pytest.raises(InputError) as caught:
-            list(Database(path, "talk.db").rows("SELECT * FROM talk"))
-        assert (caught.value.code, caught.value.where) == ("input.sqlite", "talk.db")
+            list(Database(path, "session.db").rows("SELECT * FROM session"))
+        assert (caught.value.code, caught.value.where) == ("input.sqlite", "session.db")
 
 
 def packed(**members: bytes) -> io.BytesIO:
@@ -89,14 +89,14 @@ def packed(**members: bytes) -> io.BytesIO:
 
 def problem_of(stream: io.BytesIO, name: str = "a") -> InputError:
     with pytest.raises(InputError) as caught:
-        ZipArchive(stream, "talk.zip").read_member(name)
+        ZipArchive(stream, "session.zip").read_member(name)
     assert caught.value.code == "input.zip"
     return caught.value
 
 
 class TestArchive:
     def test_members_in_their_order(self) -> None:
-        archive = ZipArchive(packed(b=b"2", a=b"1"), "talk.zip")
+        archive = ZipArchive(packed(b=b"2", a=b"1"), "session.zip")
         assert archive.names == ["b", "a"]
         assert archive.read_member("a") == b"1"
         assert archive.read_member("../../etc/passwd") is None
@@ -126,7 +126,7 @@ class TestArchive:
         """Found by the fuzzer: Python seeks there, which the system refuses."""
         data = bytearray(packed(a=b"hello").getvalue())
         struct.pack_into("<L", data, data.index(b"PK\x05\x06") + 16, len(data) * 2)
-        (tmp_path / "talk.zip").write_bytes(data)
-        with (tmp_path / "talk.zip").open("rb") as stream, pytest.raises(InputError) as caught:
-            ZipArchive(stream, "talk.zip").read_member("a")
+        (tmp_path / "session.zip").write_bytes(data)
+        with (tmp_path / "session.zip").open("rb") as stream, pytest.raises(InputError) as caught:
+            ZipArchive(stream, "session.zip").read_member("a")
         assert caught.value.code == "input.zip"

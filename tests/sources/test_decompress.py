@@ -66,10 +66,10 @@ def test_a_document_over_the_limit_is_refused(packed: Pack) -> None:
     "data", [b"{}\n" * 5 + b'{"a":"' + b"x" * 2000, b"[" + b"1," * 2000, b'{"a":"' + b"x" * 2000]
 )
 def test_the_error_names_the_file_and_the_way_out(data: bytes, compression: str) -> None:
-    source = Source("talk", data=COMPRESSIONS[compression](data))
+    source = Source("session", data=COMPRESSIONS[compression](data))
     with pytest.raises(InputError) as caught:
         list(source.records())
-    assert (caught.value.code, caught.value.where) == ("input.compressed-large", "talk")
+    assert (caught.value.code, caught.value.where) == ("input.compressed-large", "session")
     assert f"{compression} -d" in str(caught.value)
 
 
@@ -88,13 +88,13 @@ def test_data_that_is_cut_off_or_damaged(compression: str) -> None:
     broken = data[:20] + bytes(20) + data[40:]
     for damaged in (data[:-12], broken):
         with pytest.raises(InputError) as caught:
-            list(Source("talk", data=damaged).records())
+            list(Source("session", data=damaged).records())
         assert caught.value.code == "input.compressed"
 
 
 def test_zstd_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompress, "load_zstd", lambda: None)
     with pytest.raises(InputError) as caught:
-        _ = Source("talk.jsonl.zst", data=zstd.compress(b"{}\n")).shape
+        _ = Source("session.jsonl.zst", data=zstd.compress(b"{}\n")).shape
     assert caught.value.code == "input.zstd"
     assert "backports.zstd" in str(caught.value)

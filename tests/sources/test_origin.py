@@ -17,14 +17,16 @@ from open_token.sources.source import Source
 
 def database() -> bytes:
     with contextlib.closing(sqlite3.connect(":memory:")) as made:
-        made.executescript("CREATE TABLE talk (said TEXT); INSERT INTO talk VALUES ('hello');")
+        made.executescript(
+            "CREATE TABLE session (said TEXT); INSERT INTO session VALUES ('hello');"
+        )
         return made.serialize()
 
 
 def archive() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as made:
-        made.writestr("talk.jsonl", '{"a": 1}\n{"b": 2}\n')
+        made.writestr("session.jsonl", '{"a": 1}\n{"b": 2}\n')
     return out.getvalue()
 
 
@@ -33,28 +35,28 @@ def archive() -> bytes:
 class TestHolders:
     def test_a_database(self, tmp_path: Path, pack: type[bytes], on_disk: bool) -> None:
         source = _source(tmp_path, pack(database()), on_disk)
-        assert (source.shape, source.tables) == ("sqlite", {"talk": ["said"]})
-        assert list(source.rows("SELECT said FROM talk")) == [("hello",)]
+        assert (source.shape, source.tables) == ("sqlite", {"session": ["said"]})
+        assert list(source.rows("SELECT said FROM session")) == [("hello",)]
 
     def test_a_zip(self, tmp_path: Path, pack: type[bytes], on_disk: bool) -> None:
         source = _source(tmp_path, pack(archive()), on_disk)
-        assert (source.shape, source.members) == ("zip", ["talk.jsonl"])
-        member = source.member("talk.jsonl")
+        assert (source.shape, source.members) == ("zip", ["session.jsonl"])
+        member = source.member("session.jsonl")
         assert member
         assert [record for _, record in member.records()] == [{"a": 1}, {"b": 2}]
-        assert member.name.endswith("!talk.jsonl")
+        assert member.name.endswith("!session.jsonl")
         assert source.member("other") is None
 
 
 def _source(folder: Path, data: bytes, on_disk: bool) -> Source:
     if not on_disk:
-        return Source("talk", data=data)
-    (folder / "talk").write_bytes(data)
-    return Source.of(folder / "talk")
+        return Source("session", data=data)
+    (folder / "session").write_bytes(data)
+    return Source.of(folder / "session")
 
 
 def test_other_sources_have_no_tables_members_or_files() -> None:
-    source = Source("talk", data=b'{"a": 1}\n')
+    source = Source("session", data=b'{"a": 1}\n')
     assert (source.tables, source.members, source.find_files("*")) == ({}, [], [])
 
 
@@ -81,8 +83,8 @@ def test_a_folder_is_known_by_the_files_that_were_read(tmp_path: Path) -> None:
     first, second = source.find_files("*")
     list(second.records())
     assert [found.is_read for found in source.family] == [True, False, True]
-    told = hashlib.sha256(bytes.fromhex(second.sha256)).hexdigest()
-    assert (source.sha256, first.is_read) == (told, False)
+    result = hashlib.sha256(bytes.fromhex(second.sha256)).hexdigest()
+    assert (source.sha256, first.is_read) == (result, False)
 
 
 def test_to_look_at_a_neighbour_is_not_to_read_it(tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_to_look_at_a_neighbour_is_not_to_read_it(tmp_path: Path) -> None:
 
 
 def test_text_is_repaired_and_that_is_noted() -> None:
-    source = Source("talk", data="# grüße\n".encode() + b"\xff\n")
+    source = Source("session", data="# grüße\n".encode() + b"\xff\n")
     assert source.text == "# grüße\n�\n"
     assert list(source.repaired) == [2]
 

@@ -32,7 +32,7 @@ JSON = st.recursive(
 
 
 def of(data: bytes) -> Source:
-    return Source("talk", data=data)
+    return Source("session", data=data)
 
 
 def lines(*records: Any) -> bytes:
@@ -77,7 +77,7 @@ def error_of(source: Source) -> InputError:
         (b': hello\n\ndata: {"a": 1}\n\n', "events"),
     ],
 )
-def test_the_bytes_tell_the_shape(data: bytes, shape: str) -> None:
+def test_the_shape_follows_from_the_bytes(data: bytes, shape: str) -> None:
     assert of(data).shape == shape
 
 
@@ -160,9 +160,9 @@ class TestBroken:
     @pytest.mark.parametrize(
         ("data", "where"),
         [
-            (b'[\n{"a": 1},\n{"b": oops}\n]', "talk:3:7"),
-            (b'{"a": 1', "talk:1:8"),
-            (b'{"a": oops}\n{"b": oops}\n', "talk:1:7"),
+            (b'[\n{"a": 1},\n{"b": oops}\n]', "session:3:7"),
+            (b'{"a": 1', "session:1:8"),
+            (b'{"a": oops}\n{"b": oops}\n', "session:1:7"),
         ],
     )
     def test_a_broken_document_is_named(self, data: bytes, where: str) -> None:
@@ -172,10 +172,10 @@ class TestBroken:
     @pytest.mark.parametrize(
         ("data", "where"),
         [
-            (b'{"b": "\xff"}\n', "talk:1:8"),
-            (b'{"b": "\xff"}\n{"b": "\xff"}', "talk:1:8"),
-            (b'{"b": "\xed\xa0\x80"}\n', "talk:1:8"),
-            (b'{\n "a": "\xc3\xa9\xff"\n}', "talk:2:10"),
+            (b'{"b": "\xff"}\n', "session:1:8"),
+            (b'{"b": "\xff"}\n{"b": "\xff"}', "session:1:8"),
+            (b'{"b": "\xed\xa0\x80"}\n', "session:1:8"),
+            (b'{\n "a": "\xc3\xa9\xff"\n}', "session:2:10"),
         ],
     )
     def test_bytes_that_are_not_utf8_are_placed(self, data: bytes, where: str) -> None:
@@ -190,7 +190,7 @@ class TestBroken:
 
     def test_text_is_not_called_a_broken_line(self) -> None:
         problem = error_of(of(b"name,age\nada,36\n"))
-        assert (problem.code, problem.where) == ("input.unknown", "talk")
+        assert (problem.code, problem.where) == ("input.unknown", "session")
 
     @pytest.mark.parametrize(
         "data", [b'{"a":1}\n{"b":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n", b"[" * 10**6]
@@ -266,7 +266,7 @@ class TestTornLines:
 
     def test_an_input_of_torn_lines_is_refused(self) -> None:
         problem = error_of(of(b'{"a":1}\n' + b'{"b": oops\n' * 10_001))
-        assert (problem.code, problem.where) == ("input.json", "talk:2:7")
+        assert (problem.code, problem.where) == ("input.json", "session:2:7")
         assert "oops" not in str(problem)
 
     @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ class TestGzip:
     def test_cut_off_is_reported(self, data: bytes, share: float) -> None:
         packed = gzip.compress(data)
         problem = error_of(of(packed[: int(len(packed) * share)]))
-        assert (problem.code, problem.where) == ("input.compressed", "talk")
+        assert (problem.code, problem.where) == ("input.compressed", "session")
 
     def test_damaged_is_reported(self) -> None:
         packed = bytearray(gzip.compress(self.DATA))
@@ -409,14 +409,14 @@ class TestStream:
 
 
 def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
-    for name in ("b.jsonl", "a.jsonl", "talk.jsonl"):
+    for name in ("b.jsonl", "a.jsonl", "session.jsonl"):
         (tmp_path / name).write_bytes(b"{}")
     (tmp_path / "c.jsonl").mkdir()
-    source = Source.of(tmp_path / "talk.jsonl")
+    source = Source.of(tmp_path / "session.jsonl")
     assert [Path(found.name).name for found in source.find_siblings("*.jsonl")] == [
         "a.jsonl",
         "b.jsonl",
-        "talk.jsonl",
+        "session.jsonl",
     ]
     assert source.open_sibling("a.jsonl") is not None
     assert source.open_sibling("c.jsonl") is None
@@ -425,50 +425,50 @@ def test_neighbours_are_files_beside_it_by_name(tmp_path: Path) -> None:
 
 def test_a_link_that_leads_elsewhere_is_no_neighbour(tmp_path: Path) -> None:
     home, other = tmp_path / "home", tmp_path / "other"
-    (home / "talk").mkdir(parents=True)
+    (home / "session").mkdir(parents=True)
     other.mkdir()
-    for path in (home / "talk.jsonl", home / "own.jsonl", other / "foreign.jsonl"):
+    for path in (home / "session.jsonl", home / "own.jsonl", other / "foreign.jsonl"):
         path.write_bytes(b"{}")
     (home / "inside.jsonl").symlink_to(home / "own.jsonl")
     (home / "outside.jsonl").symlink_to(other / "foreign.jsonl")
-    (home / "talk" / "subagents").symlink_to(other)
-    source = Source.of(home / "talk.jsonl")
+    (home / "session" / "subagents").symlink_to(other)
+    source = Source.of(home / "session.jsonl")
     names = [Path(found.name).name for found in source.find_siblings("*.jsonl")]
-    assert names == ["inside.jsonl", "own.jsonl", "talk.jsonl"]
-    assert source.find_siblings("talk/subagents/*.jsonl") == []
+    assert names == ["inside.jsonl", "own.jsonl", "session.jsonl"]
+    assert source.find_siblings("session/subagents/*.jsonl") == []
     assert source.open_sibling("outside.jsonl") is None
     assert source.open_sibling("inside.jsonl") is not None
 
 
-def test_progress_tells_the_bytes_done() -> None:
-    told: list[int] = []
+def test_progress_reports_the_bytes_read() -> None:
+    result: list[int] = []
     source = of(lines(*({"text": "x" * 40_000} for _ in range(100))))
-    source.progress = told.append
+    source.progress = result.append
     assert source.sample
-    assert told == []
+    assert result == []
     list(source.records())
-    assert len(told) == 4
-    assert told == sorted(told)
-    assert told[-1] == source.size
+    assert len(result) == 4
+    assert result == sorted(result)
+    assert result[-1] == source.size
 
 
 def test_progress_of_what_was_parsed_already_is_reported_at_its_end() -> None:
-    told: list[int] = []
+    result: list[int] = []
     source = of(lines({"a": 1}, {"b": 2}))
-    source.progress = told.append
+    source.progress = result.append
     assert source.sample
-    assert told == []
+    assert result == []
     list(source.records())
-    assert told == [source.size]
+    assert result == [source.size]
 
 
 def test_progress_of_packed_input_is_measured_against_its_size() -> None:
-    told: list[int] = []
+    result: list[int] = []
     source = of(gzip.compress(lines(*({"text": os.urandom(50_000).hex()} for _ in range(40)))))
-    source.progress = told.append
+    source.progress = result.append
     list(source.records())
-    assert told
-    assert told[-1] <= source.size
+    assert result
+    assert result[-1] <= source.size
 
 
 @pytest.mark.parametrize(
@@ -500,5 +500,5 @@ def test_what_is_nested_too_deep_is_said_to_be(levels: int) -> None:
     deep = b'{"a":' + b"[" * levels + b"]" * levels + b"}"
     for data in (deep, b'{"b":1}\n' + deep + b"\n", deep + b'\n{"b":1}\n'):
         with pytest.raises(InputError) as caught:
-            list(Source("talk", data=data).records())
+            list(Source("session", data=data).records())
         assert caught.value.code == "input.deep"

@@ -26,7 +26,7 @@ def numbers(path: Path, *steps: Callable[[], object]) -> list[int]:
         waiting.pop(0)()
         return True
 
-    tail = Tail(path, "talk", idle, lambda: None)
+    tail = Tail(path, "session", idle, lambda: None)
     return [record["n"] for _, record in tail.records()]
 
 
@@ -39,7 +39,7 @@ def append(path: Path, data: bytes) -> Callable[[], object]:
 
 
 def test_lines_as_they_come(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
     assert numbers(path, append(path, line(2) + line(3)), append(path, line(4))) == [1, 2, 3, 4]
 
@@ -47,13 +47,13 @@ def test_lines_as_they_come(tmp_path: Path) -> None:
 def test_a_packed_file_ends_though_its_lines_are_longer_than_it(tmp_path: Path) -> None:
     """Found by the fuzzer: what was unpacked was taken for more than there is, and read for
     ever."""
-    path = tmp_path / "talk.jsonl.gz"
+    path = tmp_path / "session.jsonl.gz"
     path.write_bytes(gzip.compress(line(1, pad=5000) + line(2, pad=5000)))
     assert numbers(path) == [1, 2]
 
 
 def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
     half = line(2, pad=200_000)
     assert numbers(
@@ -62,7 +62,7 @@ def test_half_a_line_waits_for_its_other_half(tmp_path: Path) -> None:
 
 
 def test_a_rewritten_file_is_not_reported_twice(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1) + line(2) + line(2))
 
     def rewrite() -> None:
@@ -75,7 +75,7 @@ def test_a_rewritten_file_is_not_reported_twice(tmp_path: Path) -> None:
 
 
 def test_a_replaced_file_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1) + line(2))
 
     def rotate() -> None:
@@ -92,14 +92,14 @@ def test_a_replaced_file_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_file_written_anew_that_became_longer_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1) + line(2))
     longer = line(1, pad=50) + line(2) + line(3)
     assert numbers(path, lambda: path.write_bytes(longer), append(path, line(4))) == [1, 2, 1, 3, 4]
 
 
 def test_a_file_written_anew_with_as_many_bytes_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1) + line(2))
 
     def rewrite() -> None:
@@ -110,7 +110,7 @@ def test_a_file_written_anew_with_as_many_bytes_goes_on(tmp_path: Path) -> None:
 
 
 def test_half_a_line_that_was_taken_back(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
     other = line(1) + line(3, pad=9)
     assert numbers(
@@ -119,7 +119,7 @@ def test_half_a_line_that_was_taken_back(tmp_path: Path) -> None:
 
 
 def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
 
     def rotate() -> None:
@@ -131,7 +131,7 @@ def test_the_last_lines_of_a_file_that_was_moved_away_count(tmp_path: Path) -> N
 
 
 def test_file_missing_while_it_is_reopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
     (tmp_path / "new").write_bytes(line(2))
     opened = Tail.open
@@ -150,7 +150,7 @@ def test_file_missing_while_it_is_reopened(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_goes_wrong_while_it_waits_is_no_fault_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
 
     def full() -> None:
@@ -161,10 +161,10 @@ def test_what_goes_wrong_while_it_waits_is_no_fault_of_the_file(tmp_path: Path) 
 
 
 def test_what_lies_beside_it_is_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_bytes(line(1))
     (tmp_path / "beside.json").write_bytes(b'{"title": "x"}')
-    tail = Tail(path, "talk", lambda: False, lambda: None)
+    tail = Tail(path, "session", lambda: False, lambda: None)
     beside = tail.open_sibling("beside.json")
     assert beside is not None
     assert beside.document == {"title": "x"}

@@ -27,9 +27,9 @@ LONG = build_document(
 )  # fmt: skip
 
 
-def brief(talk: Any, **options: Any) -> str:
+def brief(session: Any, **options: Any) -> str:
     """What is written of a conversation."""
-    return build_page(talk, "brief", **options)[0]
+    return build_page(session, "brief", **options)[0]
 
 
 def parts(page: str) -> dict[str, str]:
@@ -41,23 +41,23 @@ def parts(page: str) -> dict[str, str]:
 def test_brief_has_all_sections() -> None:
     page = brief(SMALL)
     assert page.startswith("# Tides\n\n1 prompt · 2 calls (1 failed) · 7.0 s\n\nconversation `")
-    told = parts(page)
-    assert told["Prompt"] == "```\nFix the test.\n```\n\n"
-    assert told["Last answer"] == "```\nDone, naïvely: 潮.\n```\n\n"
-    assert "- `Bash` `make test` · failed" in told["Last failures"]
-    assert told["Last steps"].count("\n- ") + 1 == 2
+    result = parts(page)
+    assert result["Prompt"] == "```\nFix the test.\n```\n\n"
+    assert result["Last answer"] == "```\nDone, naïvely: 潮.\n```\n\n"
+    assert "- `Bash` `make test` · failed" in result["Last failures"]
+    assert result["Last steps"].count("\n- ") + 1 == 2
     assert brief(SMALL) == page
 
 
 def test_first_and_last_prompt_stand_whole_and_the_others_in_a_line() -> None:
-    told = parts(
+    result = parts(
         brief(
             build_document(*[build_message("user", f"Ask {number}.\nMore.") for number in range(5)])
         )
     )
-    assert told["First prompt"] == "```\nAsk 0.\nMore.\n```\n\n"
-    assert told["Prompts in between"] == "- `Ask 1.`\n- `Ask 2.`\n- `Ask 3.`\n\n"
-    assert told["Last prompt"] == "```\nAsk 4.\nMore.\n```\n\n"
+    assert result["First prompt"] == "```\nAsk 0.\nMore.\n```\n\n"
+    assert result["Prompts in between"] == "- `Ask 1.`\n- `Ask 2.`\n- `Ask 3.`\n\n"
+    assert result["Last prompt"] == "```\nAsk 4.\nMore.\n```\n\n"
 
 
 @pytest.mark.parametrize("most", [MIN_BYTES, 3_000, DEFAULT_BYTES, 20_000])
@@ -96,9 +96,9 @@ def test_only_the_last_plan_is_shown() -> None:
     points = [{"content": "dig", "status": "completed"}, {"content": "fill", "status": "pending"}]
     plans = [build_call(1, "TodoWrite", todos=points[:1]), build_result(1, "ok")]
     plans += [build_call(2, "TodoWrite", todos=points), build_result(2, "ok")]
-    told = parts(brief(build_document(build_message("user", "go"), *plans)))
-    assert told["Plan"] == "- [x] `dig`\n- [ ] `fill`\n\n"
-    assert "Last steps" not in told
+    result = parts(brief(build_document(build_message("user", "go"), *plans)))
+    assert result["Plan"] == "- [x] `dig`\n- [ ] `fill`\n\n"
+    assert "Last steps" not in result
 
 
 def test_the_summary_of_a_compaction_is_included() -> None:
@@ -110,7 +110,7 @@ def test_the_summary_of_a_compaction_is_included() -> None:
 
 def test_a_summary_in_a_linked_message_is_included() -> None:
     summary = {**build_message("user", "It is green now."), "visibility": "internal"}
-    told = parts(
+    result = parts(
         brief(
             build_document(
                 build_message("user", "go"),
@@ -121,12 +121,13 @@ def test_a_summary_in_a_linked_message_is_included() -> None:
         )
     )
     assert (
-        told["Earlier conversation, as summarized by the agent"] == "```\nIt is green now.\n```\n\n"
+        result["Earlier conversation, as summarized by the agent"]
+        == "```\nIt is green now.\n```\n\n"
     )
 
 
 def test_an_unanswered_prompt_is_marked_as_such() -> None:
-    told = parts(
+    result = parts(
         brief(
             build_document(
                 build_message("user", "one"),
@@ -135,7 +136,7 @@ def test_an_unanswered_prompt_is_marked_as_such() -> None:
             )
         )
     )
-    assert told["Last answer, before the last prompt"] == "```\nyes\n```\n\n"
+    assert result["Last answer, before the last prompt"] == "```\nyes\n```\n\n"
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -28,12 +28,12 @@ FOLDER = Path(__file__).parent.parent / "interop"
 def test_short_conversation(to: str, golden: Callable[[Path, str | bytes], None]) -> None:
     """A thought, a failed call, a subagent, an image, a missing result, no answer at the end."""
     whole = {"include": "include-internal", "internal": "full"}
-    data, receipt = export_source(Source.of(FOLDER / "talk.json"), to, **whole)
-    golden(FOLDER / f"talk.{to}.json", msgspec.json.format(data, indent=2) + b"\n")
+    data, receipt = export_source(Source.of(FOLDER / "session.json"), to, **whole)
+    golden(FOLDER / f"session.{to}.json", msgspec.json.format(data, indent=2) + b"\n")
     notes = "".join(
         f"{note.place}: {note.code} x{note.count}: {note.detail}\n" for note in receipt.notes
     )
-    golden(FOLDER / f"talk.{to}.txt", notes)
+    golden(FOLDER / f"session.{to}.txt", notes)
 
 
 def test_all_can_be_loaded() -> None:
@@ -44,14 +44,16 @@ def test_all_can_be_loaded() -> None:
 @pytest.mark.parametrize("to", EXCHANGE_FORMATS)
 def test_secrets_are_masked_as_in_the_document(to: str, tmp_path: Path) -> None:
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
-    (tmp_path / "talk.json").write_bytes(
+    (tmp_path / "session.json").write_bytes(
         msgspec.json.encode({"messages": [{"role": "user", "content": secret}]})
     )
-    data, receipt = export_source(Source.of(tmp_path / "talk.json"), to)
+    data, receipt = export_source(Source.of(tmp_path / "session.json"), to)
     assert secret.encode() not in data
     assert b"[REDACTED:" in data
     assert receipt.redaction
-    assert secret.encode() in export_source(Source.of(tmp_path / "talk.json"), to, redact="none")[0]
+    assert (
+        secret.encode() in export_source(Source.of(tmp_path / "session.json"), to, redact="none")[0]
+    )
 
 
 @pytest.mark.parametrize("to", EXCHANGE_FORMATS)
@@ -63,8 +65,8 @@ def test_what_has_no_place_is_counted_with_its_first_place(to: str) -> None:
         ask([{"type": "text", "text": "a", "marks": []}]),
     ]
     _, notes = write_conversation(to, *odd, ask([7, {"no": "type"}]), say("b"))
-    told = {code: (note.place, note.count) for code, note in notes.items()}
-    assert told == {
+    output = {code: (note.place, note.count) for code, note in notes.items()}
+    assert output == {
         "annotation": ("evt_1", 2),
         "thought": ("evt_3", 1),
         "marked-text": ("evt_4", 1),

@@ -104,12 +104,12 @@ def test_both_take_every_real_conversation(path: Path, harbor: Any, request_of: 
             check_trace(trace, request_of)
 
 
-@given(talk=conversations())
+@given(session=conversations())
 def test_both_take_random_conversations(
-    talk: Any, harbor: Any, request_of: Any, tmp_path_factory: pytest.TempPathFactory
+    session: Any, harbor: Any, request_of: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.mktemp("talk") / "talk.json"
-    path.write_text(json.dumps(talk))
+    path = tmp_path_factory.mktemp("session") / "session.json"
+    path.write_text(json.dumps(session))
     for trajectory in each_form(Source.of(path), "atif"):
         assert harbor.validate(trajectory), harbor.get_errors()
     for trace in each_form(Source.of(path), "otel"):
@@ -118,7 +118,7 @@ def test_both_take_random_conversations(
 
 def test_harbor_finds_what_is_wrong(harbor: Any) -> None:
     """The check would fail if it could."""
-    source = Source.of(ROOT / "tests" / "interop" / "talk.json")
+    source = Source.of(ROOT / "tests" / "interop" / "session.json")
     trajectory = json.loads(export_source(source, "atif")[0])
     trajectory["steps"][2]["observation"]["results"][0]["source_call_id"] = "another"
     assert not harbor.validate(trajectory)

@@ -130,11 +130,11 @@ def test_the_header_says_what_is_missing() -> None:
 def test_headings_stand_in_order_and_files_are_counted_from_what_succeeded() -> None:
     edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
     failed = {"file_path": "b.py", "old_string": "x", "new_string": "y"}
-    talk = build_document(
+    session = build_document(
         build_message("user", "# Go"), build_call(1, "Edit", **edit), build_result(1, "ok"), build_call(2, "Edit", **failed),
         build_result(2, "no"), build_annotation(5, kind="result_facts", is_error=True),
     )  # fmt: skip
-    page, _ = build_page(talk)
+    page, _ = build_page(session)
     assert page.count("<h1") == 1
     assert page.count("<h2>") == 2  # one prompt, and the list of keys
     assert "1 file changed" in page
@@ -195,7 +195,7 @@ def test_title_of_the_window_has_no_tags() -> None:
 
 def test_what_stands_beside_words_and_what_a_plan_is_answered_with_are_shown() -> None:
     cited = {"type": "text", "text": "It rains.", "citations": [{"title": "almanac"}]}
-    talk = build_document(
+    session = build_document(
         {
             **build_message("assistant", ""),
             "content": {"mime": "application/json", "data": [cited, {"type": "text", "text": "b"}]},
@@ -203,7 +203,7 @@ def test_what_stands_beside_words_and_what_a_plan_is_answered_with_are_shown() -
         build_call(1, "TodoWrite", todos=[{"content": "one", "status": "completed"}]),
         build_result(1, "Todos were kept."),
     )
-    words = "".join(check_page(build_page(talk)[0]).words)
+    words = "".join(check_page(build_page(session)[0]).words)
     assert "almanac" in words
     assert "Todos were kept." in words
 
@@ -299,14 +299,14 @@ def test_choice_counts_as_chosen_only_where_the_answer_names_it(
 
 
 def test_outline_has_what_the_agent_said_below_its_prompt() -> None:
-    talk = build_document(
+    session = build_document(
         build_message("assistant", "A word before anybody asked for anything."),
         build_message("user", "The first question of the day."),
         build_message("assistant", "An answer that is long enough for a chapter."),
         build_message("user", "The second question of the day."),
         build_message("assistant", "Another answer that is long enough as well."),
     )
-    outline = build_page(talk)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
+    outline = build_page(session)[0].partition('id="ot-outline"')[2].partition("</nav>")[0]
     assert re.findall(r'href="#evt_00000(\d)"', outline) == ["1", "2", "3", "4", "5"]
 
 
@@ -324,11 +324,11 @@ def test_paper_is_white_and_has_everything_open() -> None:
 
 
 def test_words_that_run_from_right_to_left_decide_that_themselves() -> None:
-    talk = build_document(
+    session = build_document(
         build_message("assistant", "\u05e9\u05dc\u05d5\u05dd"),
         build_message("assistant_thought", "\u05e9\u05dc\u05d5\u05dd"),
     )
-    page, _ = build_page(talk)
+    page, _ = build_page(session)
     # Where dir is auto the first letter decides that is in no element with a dir of its own.
     firsts = re.findall(
         r'<div[^>]* dir="auto"[^>]*>(?:<a [^>]*dir="ltr"[^>]*>[^<]*</a>)?<p>(.)', page

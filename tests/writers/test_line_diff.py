@@ -53,9 +53,9 @@ def test_trim_context_leaves_out_unchanged_lines() -> None:
         + [Line("+", "new")]
         + [Line(" ", str(n)) for n in range(10)]
     )
-    told = trim_context(lines)
-    assert [line.op for line in told] == ["@", " ", " ", " ", "+", " ", " ", " ", "@"]
-    assert told[0].text == "7 unchanged lines"
+    result = trim_context(lines)
+    assert [line.op for line in result] == ["@", " ", " ", " ", "+", " ", " ", " ", "@"]
+    assert result[0].text == "7 unchanged lines"
     assert trim_context([Line(" ", "a")]) == []
 
 
@@ -66,10 +66,10 @@ def test_middle_of_two_lines() -> None:
 
 def test_patches_of_agents_are_read() -> None:
     text = "*** Begin Patch\n*** Update File: a.py\n@@ def f\n x\n-y\n+z\n*** Add File: b.py\n+new\n*** End Patch"
-    told = [
+    result = [
         (change.path, change.verb, change.added, change.removed) for change in parse_patch(text)
     ]
-    assert told == [("a.py", "", 1, 1), ("b.py", "new", 1, 0)]
+    assert result == [("a.py", "", 1, 1), ("b.py", "new", 1, 0)]
     unified = "--- a/x.c\n+++ b/x.c\n@@ -1 +1 @@\n-old\n+new"
     assert [(change.path, change.added, change.removed) for change in parse_patch(unified)] == [
         ("x.c", 1, 1)

@@ -153,7 +153,7 @@ def test_call_without_a_result() -> None:
     assert tool["given"]["open_token.missing_result"] is True
 
 
-def test_result_without_a_call_is_only_heard() -> None:
+def test_a_result_without_a_call_is_input_only() -> None:
     _, only = spans(result(7, "late"), say("a"))
     answer = {"type": "tool_call_response", "id": "call_7", "response": "late"}
     assert messages(only, "input") == [{"role": "tool", "parts": [answer]}]
@@ -249,7 +249,7 @@ def test_blocks(block: Any, part: Any) -> None:
     assert messages(last, "input") == [{"role": "user", "parts": [part]}]
 
 
-def test_what_was_heard_before_a_thought_alone_is_given_again() -> None:
+def test_input_before_reasoning_alone_is_sent_again() -> None:
     _, first, second = spans(
         say("a", usage={"input_tokens": 1}), think("t", usage={"input_tokens": 1})
     )

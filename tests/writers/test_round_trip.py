@@ -66,10 +66,10 @@ def test_every_real_conversation_comes_back(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", EXCHANGE_FORMATS)
-@given(talk=conversations())
+@given(session=conversations())
 def test_random_conversation_comes_back(
-    to: str, talk: Any, tmp_path_factory: pytest.TempPathFactory
+    to: str, session: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = tmp_path_factory.mktemp("talk")
-    (folder / "talk.json").write_text(json.dumps(talk))
-    check(Source.of(folder / "talk.json"), to, folder, **EVERYTHING)
+    folder = tmp_path_factory.mktemp("session")
+    (folder / "session.json").write_text(json.dumps(session))
+    check(Source.of(folder / "session.json"), to, folder, **EVERYTHING)

@@ -162,9 +162,9 @@ class TestStreams:
         console.info("word")
         console.warn("careful")
         console.error("error: no")
-        told = capsys.readouterr()
-        assert told.out == "payload\n"
-        assert told.err == "word\nwarning: careful\nerror: no\n"
+        result = capsys.readouterr()
+        assert result.out == "payload\n"
+        assert result.err == "word\nwarning: careful\nerror: no\n"
 
     def test_quiet_leaves_warnings_and_errors(self, capsys: pytest.CaptureFixture[str]) -> None:
         console = Console(env={})
@@ -173,7 +173,7 @@ class TestStreams:
         console.warn("careful")
         assert capsys.readouterr().err == "warning: careful\n"
 
-    def test_json_is_utf8_whatever_comes(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    def test_json_output_is_always_utf8(self, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         Console(env={}).print_json({"name": "é\udcff"})
         assert json.loads(capsysbinary.readouterr().out) == {"name": "é\ufffd"}
 

@@ -8,8 +8,9 @@ import pytest
 from helpers import fake_multi_format
 from open_token.cli import main
 
-TALKS = [
-    {"talk": f"id-{n}", "title": f"Title \x1b[31m{n}", "says": [f"words {n}"]} for n in range(1, 60)
+SESSIONS = [
+    {"session": f"id-{n}", "title": f"Title \x1b[31m{n}", "says": [f"words {n}"]}
+    for n in range(1, 60)
 ]
 
 
@@ -17,12 +18,12 @@ TALKS = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake_multi_format.install_multi_format(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "talks.json").write_text(json.dumps(TALKS))
+    (tmp_path / "sessions.json").write_text(json.dumps(SESSIONS))
     return tmp_path
 
 
 def test_they_are_listed_and_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "talks.json"]) == 2
+    assert main(["export", "sessions.json"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "    1  id-1 " in captured.err
@@ -36,17 +37,26 @@ def test_they_are_listed_and_asked_for(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_one_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "talks.json", "--conversation", "id-7", "-q"]) == 0
+    assert main(["export", "sessions.json", "--conversation", "id-7", "-q"]) == 0
     assert json.loads(capsys.readouterr().out)["conversation"]["id"] == "id-7"
-    assert main(["export", "talks.json", "--conversation", "59", "-q"]) == 0
+    assert main(["export", "sessions.json", "--conversation", "59", "-q"]) == 0
     assert json.loads(capsys.readouterr().out)["conversation"]["id"] == "id-59"
-    assert main(["export", "talks.json", "--conversation", "nobody", "-q"]) == 3
+    assert main(["export", "sessions.json", "--conversation", "nobody", "-q"]) == 3
 
 
 def test_all_of_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(
-            ["export", "talks.json", "--conversation", "all", "-o", "out", "--json", "mode=ndjson"]
+            [
+                "export",
+                "sessions.json",
+                "--conversation",
+                "all",
+                "-o",
+                "out",
+                "--json",
+                "mode=ndjson",
+            ]
         )
         == 0
     )
@@ -57,21 +67,22 @@ def test_all_of_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_need_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", "talks.json", "--conversation", "all"]) == 2
+    assert main(["export", "sessions.json", "--conversation", "all"]) == 2
     assert "-o FOLDER" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "words", [["handoff", "talks.json", "--to", "codex"], ["fidelity", "talks.json", "x.json"]]
+    "words",
+    [["handoff", "sessions.json", "--to", "codex"], ["fidelity", "sessions.json", "x.json"]],
 )
 def test_a_verb_offers_only_what_it_can_do(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert "    1  id-1 " in told
-    assert "choose one with --conversation ID or its number in the list" in told
-    assert "all -o" not in told
+    result = capsys.readouterr().err
+    assert "    1  id-1 " in result
+    assert "choose one with --conversation ID or its number in the list" in result
+    assert "all -o" not in result
 
 
 def test_the_report_of_all_is_that_of_the_file(
@@ -81,29 +92,31 @@ def test_the_report_of_all_is_that_of_the_file(
         "A sentence that is long enough to be text and not a name.",
         "Another one, which is as long as the first.",
     ]
-    talks = [{"talk": f"id-{n}", "says": [text]} for n, text in enumerate(said)]
-    (here / "talks.json").write_text(json.dumps([*talks, {"nobody": f"{said[0]} Left out."}]))
+    sessions = [{"session": f"id-{n}", "says": [text]} for n, text in enumerate(said)]
+    (here / "sessions.json").write_text(json.dumps([*sessions, {"nobody": f"{said[0]} Left out."}]))
     assert (
-        main(["export", "talks.json", "--conversation", "all", "-o", "out", "--json", "--report"])
+        main(
+            ["export", "sessions.json", "--conversation", "all", "-o", "out", "--json", "--report"]
+        )
         == 0
     )
     captured = capsys.readouterr()
-    told = json.loads(captured.out)["fidelity"]
-    assert told["records"] == {"read": 3, "carried": 2}
-    assert told["said"]["kept"] == sum(map(len, said))
-    assert told["said"]["characters"] == sum(map(len, said)) + len(f"{said[0]} Left out.")
+    result = json.loads(captured.out)["fidelity"]
+    assert result["records"] == {"read": 3, "carried": 2}
+    assert result["said"]["kept"] == sum(map(len, said))
+    assert result["said"]["characters"] == sum(map(len, said)) + len(f"{said[0]} Left out.")
     assert "characters preserved" in captured.err
-    assert main(["fidelity", "talks.json", "out", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == told
-    assert main(["fidelity", "talks.json", "out/2_id-1.json", "--conversation", "2"]) == 0
+    assert main(["fidelity", "sessions.json", "out", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == result
+    assert main(["fidelity", "sessions.json", "out/2_id-1.json", "--conversation", "2"]) == 0
 
 
 def test_what_all_leave_out_is_reported_with_the_first_place(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    talks = [{"talk": f"id-{n}", "says": ["hello"], "odd": [7] * n} for n in range(3)]
-    (here / "talks.json").write_text(json.dumps(talks))
-    assert main(["export", "talks.json", "--conversation", "all", "-o", "out", "--json"]) == 0
+    sessions = [{"session": f"id-{n}", "says": ["hello"], "odd": [7] * n} for n in range(3)]
+    (here / "sessions.json").write_text(json.dumps(sessions))
+    assert main(["export", "sessions.json", "--conversation", "all", "-o", "out", "--json"]) == 0
     captured = capsys.readouterr()
     assert "odd-part: a part that nobody knows (3 times, first in id-1, part 1)" in captured.err
     notes = [

@@ -59,7 +59,7 @@ def test_progress_is_erased_before_the_payload(
     assert terminal.seen.endswith("\r\x1b[K{}")
 
 
-def test_when_all_is_read_it_tells_what_is_written(
+def test_after_reading_progress_reports_what_is_written(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = io.BytesIO()

@@ -14,7 +14,7 @@ NOW = 1_700_000_000.0
 
 def session(name: str, title: str | None, **facts: str) -> Session:
     return Session(
-        name, "claude_code", Path(f"/talks/{name}.jsonl"), NOW - 120, 10, facts.get("cwd"), title
+        name, "claude_code", Path(f"/sessions/{name}.jsonl"), NOW - 120, 10, facts.get("cwd"), title
     )
 
 
@@ -75,7 +75,7 @@ def test_keys(
 
 
 def test_a_long_list_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [session(f"{n:08d}", f"talk {n}") for n in range(100)]
+    found = [session(f"{n:08d}", f"session {n}") for n in range(100)]
     taken, terminal = chosen(
         monkeypatch, ("> 00000000", b"\x1b[B" * 50), ("> 00000050", b"\r"), found=found
     )
@@ -83,7 +83,7 @@ def test_a_long_list_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "00000012" not in terminal.seen.partition("> 00000001")[0]
 
 
-def test_rows_fit_the_screen_whatever_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_fit_the_screen_with_any_content(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         session("aaaaaaaa", "種" * 200),
         session("bbbbbbbb", "x" * 200),

@@ -40,7 +40,7 @@ AT_FIRST = {"shutil", "tempfile", "tomllib"}
 def test_an_export_of_a_file_loads_only_what_it_needs(
     word: str, once: set[str], tmp_path: Path
 ) -> None:
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "session.jsonl"
     path.write_text(LINE)
     code = "import sys\nfrom open_token.cli import main\nmain(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code, "export", str(path), word, "--quiet"]

@@ -31,7 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("words", [[], ["--json"], ["--text", "token"]])
 @pytest.mark.usefixtures("home")
-def test_a_title_tells_no_secret(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_title_has_its_secrets_masked(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["sessions", *words]) == 0
     out, err = capsys.readouterr()
     assert f"use this token: {MARK} now" in out
@@ -66,9 +68,11 @@ def test_conversation_list_masks_secrets_in_titles(
 ) -> None:
     fake_multi_format.install_multi_format(monkeypatch)
     monkeypatch.setenv("COLUMNS", "200")
-    talks = [{"talk": f"id-{n}", "title": f"token: {SECRET}", "says": ["x"]} for n in range(1, 60)]
-    (tmp_path / "talks.json").write_text(json.dumps(talks))
-    assert main(["export", str(tmp_path / "talks.json")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("token: [REDACTED") == 40
-    assert SECRET not in told
+    sessions = [
+        {"session": f"id-{n}", "title": f"token: {SECRET}", "says": ["x"]} for n in range(1, 60)
+    ]
+    (tmp_path / "sessions.json").write_text(json.dumps(sessions))
+    assert main(["export", str(tmp_path / "sessions.json")]) == 2
+    result = capsys.readouterr().err
+    assert result.count("token: [REDACTED") == 40
+    assert SECRET not in result

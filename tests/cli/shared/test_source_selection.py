@@ -59,13 +59,14 @@ class TestNamed:
     """SOURCE is a word."""
 
     @pytest.mark.parametrize(
-        "word", ["talk.jsonl", "./talk.jsonl", "~/here/talk.jsonl", "../here/talk.jsonl"]
+        "word",
+        ["session.jsonl", "./session.jsonl", "~/here/session.jsonl", "../here/session.jsonl"],
     )
     def test_a_file_is_named_as_it_was_given(self, home: Path, word: str) -> None:
-        write_fake_session(home / "here" / "talk.jsonl")
+        write_fake_session(home / "here" / "session.jsonl")
         choice = chosen(word)
         assert (choice.source.name, choice.how, choice.reader) == (word, None, None)
-        assert stem(choice) == "talk"
+        assert stem(choice) == "session"
 
     def test_a_file_wins_over_an_id(self, home: Path) -> None:
         write_fake_session(home / "here" / "bbbb")
@@ -74,7 +75,7 @@ class TestNamed:
         assert chosen("last").source.name == "last"
 
     def test_a_missing_file_is_no_id(self, home: Path) -> None:
-        for word in ("nothing.jsonl", "a/b", "/nowhere/talk"):
+        for word in ("nothing.jsonl", "a/b", "/nowhere/session"):
             with pytest.raises(InputError) as caught:
                 chosen(word)
             assert caught.value.where == word
@@ -84,7 +85,7 @@ class TestNamed:
         write_fake_session(home / "elsewhere" / "old.jsonl", 50)
         write_fake_session(home / "elsewhere" / "deep" / "new.jsonl", 5)
         choice = chosen("../elsewhere")
-        assert (stem(choice), choice.reader) == ("new", "fake_talk")
+        assert (stem(choice), choice.reader) == ("new", "fake_session")
         assert "the newest session in that folder" in str(choice.how)
 
     def test_a_folder_without_any(self, home: Path) -> None:
@@ -94,9 +95,9 @@ class TestNamed:
         assert str(caught.value.where).endswith("elsewhere")
 
     def test_standard_input(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"fake_talk": "x"}\n')))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"fake_session": "x"}\n')))
         choice = chosen("-")
-        assert (choice.source.name, choice.source.size) == ("<stdin>", 19)
+        assert (choice.source.name, choice.source.size) == ("<stdin>", 22)
 
     @pytest.mark.parametrize(
         ("word", "meant"),
@@ -115,7 +116,7 @@ class TestNamed:
     )
     def test_an_id_its_start_or_a_number(self, home: Path, word: str, meant: str) -> None:
         choice = chosen(word)
-        assert (stem(choice), choice.reader) == (meant, "fake_talk")
+        assert (stem(choice), choice.reader) == (meant, "fake_session")
         assert str(choice.source.path) in str(choice.how)
 
     def test_a_start_that_two_have_lists_them(self, home: Path) -> None:
@@ -166,10 +167,10 @@ class TestAbsent:
 
     def test_stderr_says_which(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["export"]) == 0
-        told = capsys.readouterr()
-        assert "source  " in told.err
-        assert "bbbb-second.jsonl (the newest session of this folder)" in told.err
-        assert '"bbbb-second"' in told.out
+        result = capsys.readouterr()
+        assert "source  " in result.err
+        assert "bbbb-second.jsonl (the newest session of this folder)" in result.err
+        assert '"bbbb-second"' in result.out
 
 
 AGENTS = registry.list_agents()
@@ -202,7 +203,7 @@ class TestCurrent:
     def test_by_a_variable_that_names_a_file(
         self, home: Path, variable: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write_fake_session(home / "elsewhere" / "talk.jsonl")
+        path = write_fake_session(home / "elsewhere" / "session.jsonl")
         monkeypatch.setenv(variable, str(path))
         choice = chosen(current=True)
         assert choice.source.path == path
@@ -224,7 +225,9 @@ class TestCurrent:
         assert stem(choice) == "bbbb-second"
         assert "the session named by CLAUDE_CODE_SESSION_ID was not found" in str(choice.how)
 
-    def test_nothing_tells_it(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_current_without_any_hint_is_refused(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(home / "elsewhere")
         with pytest.raises(InputError) as caught:
             chosen(current=True)

@@ -20,7 +20,7 @@ from open_token.model.document import Event
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
 
-def tell(*blocks: Any) -> list[Event]:
+def read_blocks(*blocks: Any) -> list[Event]:
     draft = Draft()
     actor = draft.get_actor("model", "assistant")
     for block in blocks:
@@ -111,7 +111,7 @@ def test_contents_and_outputs() -> None:
 
 
 def test_a_verb_for_every_kind() -> None:
-    made = tell(
+    made = read_blocks(
         {"type": "text", "text": "hello"},
         {"type": "thinking", "thinking": "hm"},
         {"type": "redacted_thinking", "data": "x"},
@@ -195,4 +195,4 @@ def test_odd_blocks_break_nothing(kind: Any, odd: Any) -> None:
         "source",
         "server_name",
     )
-    assert len(tell({"type": kind, **dict.fromkeys(names, odd)}, odd)) >= 1
+    assert len(read_blocks({"type": kind, **dict.fromkeys(names, odd)}, odd)) >= 1

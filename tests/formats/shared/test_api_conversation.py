@@ -14,7 +14,7 @@ from open_token.sources.source import Source
 SYSTEM = {"role": "system", "content": "Be brief."}
 
 
-def tell(*records: Any, reader: str = "openai_chat", **options: Any) -> list[Event]:
+def read_records(*records: Any, reader: str = "openai_chat", **options: Any) -> list[Event]:
     lines = "".join(json.dumps(record) + "\n" for record in records)
     draft = Draft(**options)
     load_reader(reader).read(Source("log", data=lines.encode()), draft)
@@ -46,8 +46,8 @@ def pair(asked: dict[str, Any], text: str) -> dict[str, Any]:
     return {"request": asked, "response": response(text)}
 
 
-def test_each_request_tells_only_what_is_new() -> None:
-    events = tell(
+def test_each_request_adds_only_what_is_new() -> None:
+    events = read_records(
         pair(request(SYSTEM, user("a")), "b"),
         pair(request(SYSTEM, user("a"), model("b"), user("c")), "d"),
         pair(request(SYSTEM, user("a"), model("b"), user("c"), model("d"), user("e")), "f"),
@@ -56,29 +56,31 @@ def test_each_request_tells_only_what_is_new() -> None:
 
 
 def test_requests_and_responses_on_lines_of_their_own() -> None:
-    events = tell(
+    events = read_records(
         request(user("a")), response("b"), request(user("a"), model("b"), user("c")), response("d")
     )
     assert texts(events) == ["a", "b", "c", "d"]
 
 
 def test_requests_without_responses() -> None:
-    events = tell(request(user("a")), request(user("a"), model("b"), user("c")))
+    events = read_records(request(user("a")), request(user("a"), model("b"), user("c")))
     assert texts(events) == ["a", "b", "c"]
 
 
 def test_the_copy_of_an_answer_may_be_trimmed() -> None:
-    events = tell(pair(request(user("a")), "b\n\n c "), request(user("a"), model("b c"), user("d")))
+    events = read_records(
+        pair(request(user("a")), "b\n\n c "), request(user("a"), model("b c"), user("d"))
+    )
     assert texts(events) == ["a", "b\n\n c ", "d"]
 
 
 def test_another_conversation_stands_behind_an_annotation() -> None:
-    events = tell(pair(request(user("a")), "b"), pair(request(user("x")), "y"))
+    events = read_records(pair(request(user("a")), "b"), pair(request(user("x")), "y"))
     assert texts(events) == ["a", "b", {"kind": "new_request"}, "x", "y"]
 
 
-def test_a_retry_tells_only_its_answer() -> None:
-    events = tell(pair(request(user("a")), "b"), pair(request(user("a")), "c"))
+def test_a_retry_adds_only_its_answer() -> None:
+    events = read_records(pair(request(user("a")), "b"), pair(request(user("a")), "c"))
     assert texts(events) == [
         "a",
         "b",
@@ -87,8 +89,8 @@ def test_a_retry_tells_only_its_answer() -> None:
     ]
 
 
-def test_an_edited_history_tells_what_differs() -> None:
-    events = tell(
+def test_an_edited_history_adds_only_what_differs() -> None:
+    events = read_records(
         pair(request(user("a"), model("b"), user("c")), "d"),
         pair(request(user("a"), model("b"), user("C!")), "e"),
     )
@@ -97,7 +99,7 @@ def test_an_edited_history_tells_what_differs() -> None:
 
 
 def test_two_agents_that_take_turns() -> None:
-    events = tell(
+    events = read_records(
         pair(request(SYSTEM, user("a")), "b"),
         pair(request(user("x")), "y"),
         pair(request(SYSTEM, user("a"), model("b"), user("c")), "d"),
@@ -112,13 +114,15 @@ def test_two_agents_that_take_turns() -> None:
 
 def test_the_same_question_to_another_agent_is_reported_again() -> None:
     other = {"role": "system", "content": "Be long."}
-    events = tell(pair(request(SYSTEM, user("a")), "b"), pair(request(other, user("a")), "c"))
+    events = read_records(
+        pair(request(SYSTEM, user("a")), "b"), pair(request(other, user("a")), "c")
+    )
     assert texts(events) == ["Be brief.", "a", "b", {"kind": "new_request"}, "Be long.", "a", "c"]
 
 
 def test_a_system_prompt_that_changes_does_not_break_the_thread() -> None:
     later = {"role": "system", "content": "Be brief. It is noon."}
-    events = tell(
+    events = read_records(
         pair(request(SYSTEM, user("a")), "b"),
         pair(request(later, user("a"), model("b"), user("c")), "d"),
     )
@@ -129,7 +133,7 @@ def test_tools_are_reported_when_they_change() -> None:
     def tools(*names: str) -> list[Any]:
         return [{"type": "function", "function": {"name": name}} for name in names]
 
-    events = tell(
+    events = read_records(
         pair(request(user("a"), tools=tools("f")), "b"),
         pair(request(user("a"), model("b"), user("c"), tools=tools("f")), "d"),
         pair(
@@ -145,7 +149,7 @@ def test_tools_are_reported_when_they_change() -> None:
 def test_records_under_other_names_and_in_wrappings() -> None:
     stream = 'data: {"choices":[{"index":0,"delta":{"content":"d"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     third = [user("a"), model("b"), user("c"), model("d"), user("e")]
-    events = tell(
+    events = read_records(
         {
             "request_body": json.dumps(request(user("a"))),
             "response_body": json.dumps(response("b")),
@@ -188,7 +192,9 @@ def test_deeply_nested_arguments_do_not_stop_the_reading() -> None:
         "type": "function",
         "function": {"name": "f", "arguments": json.dumps({"a": deep})},
     }
-    events = tell(request(user("a"), {"role": "assistant", "content": None, "tool_calls": [call]}))
+    events = read_records(
+        request(user("a"), {"role": "assistant", "content": None, "tool_calls": [call]})
+    )
     assert [event["type"] for event in events] == ["message", "tool_use", "tool_result"]
 
 
@@ -203,5 +209,5 @@ def test_answers_without_requests_are_not_all_held() -> None:
 def test_a_request_after_many_answers_goes_on_from_them() -> None:
     answers = [model(f"answer {number}") for number in range(250)]
     lines = [request(user("a")), *(response(answer["content"]) for answer in answers)]
-    events = tell(*lines, request(user("a"), *answers, user("b")))
+    events = read_records(*lines, request(user("a"), *answers, user("b")))
     assert texts(events) == ["a", *(answer["content"] for answer in answers), "b"]

@@ -50,8 +50,12 @@ def logs(corpus: Path) -> list[tuple[str, list[dict[str, Any]]]]:
                     for part, name in ADDRESSES.items()
                     if part in interaction["request"]["uri"]
                 )
-                told = interaction["response"]
-                answer = told["parsed_body"] if "parsed_body" in told else told["body"]["string"]
+                read_exchanges = interaction["response"]
+                answer = (
+                    read_exchanges["parsed_body"]
+                    if "parsed_body" in read_exchanges
+                    else read_exchanges["body"]["string"]
+                )
                 cassette.setdefault(reader, []).append(
                     {"request": interaction["request"]["parsed_body"], "response": answer}
                 )
@@ -64,7 +68,7 @@ def source(pairs: list[dict[str, Any]]) -> Source:
     return Source("log", data="".join(json.dumps(pair) + "\n" for pair in pairs).encode())
 
 
-def told(reader: str, pairs: list[dict[str, Any]]) -> list[Event]:
+def read_exchanges(reader: str, pairs: list[dict[str, Any]]) -> list[Event]:
     draft = Draft()
     load_reader(reader).read(source(pairs), draft)
     record = draft.finish(lambda: "0" * 64)
@@ -116,7 +120,9 @@ def test_streams_are_claimed_as_they_are(logs: list[tuple[str, list[dict[str, An
 @pytest.mark.spec("whole-conversation")
 def test_all_words_are_kept(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
-        everything = "\n".join(iter_strings([event["content"] for event in told(reader, pairs)]))
+        everything = "\n".join(
+            iter_strings([event["content"] for event in read_exchanges(reader, pairs)])
+        )
         for pair in pairs:
             for text in words(pair):
                 assert text.strip() in everything
@@ -126,7 +132,7 @@ def test_nothing_is_reported_twice(logs: list[tuple[str, list[dict[str, Any]]]])
     for reader, pairs in logs:
         said = [
             event["content"].get("text")
-            for event in told(reader, pairs)
+            for event in read_exchanges(reader, pairs)
             if event.get("role") == "user"
         ]
         assert len(said) == len(set(said))
@@ -134,7 +140,7 @@ def test_nothing_is_reported_twice(logs: list[tuple[str, list[dict[str, Any]]]])
 
 def test_calls_and_results_are_paired(logs: list[tuple[str, list[dict[str, Any]]]]) -> None:
     for reader, pairs in logs:
-        events = told(reader, pairs)
+        events = read_exchanges(reader, pairs)
         calls = [event["links"]["call_id"] for event in events if event["type"] == "tool_use"]
         results = [event["links"]["call_id"] for event in events if event["type"] == "tool_result"]
         assert sorted(calls) == sorted(results)

@@ -21,7 +21,7 @@ READER = READERS["claude_ai_export"]
 ASSET = re.compile(r"(file-[A-Za-z0-9]+)")
 
 
-def talk(name: str | None, *texts: str) -> dict[str, Any]:
+def build_conversation(name: str | None, *texts: str) -> dict[str, Any]:
     messages = [{"sender": "human", "text": text} for text in texts]
     return {**({"uuid": name} if name else {}), "chat_messages": messages}
 
@@ -43,7 +43,16 @@ def ids(value: Any) -> list[str]:
 
 
 def test_ids_are_unique_and_numbers_where_there_are_none() -> None:
-    names = ids([talk("a"), talk(None), talk("a"), talk("a"), 5, talk(None)])
+    names = ids(
+        [
+            build_conversation("a"),
+            build_conversation(None),
+            build_conversation("a"),
+            build_conversation("a"),
+            5,
+            build_conversation(None),
+        ]
+    )
     assert len(set(names)) == len(names) == 5
     assert names[:2] == ["a", "2"]
 
@@ -51,11 +60,17 @@ def test_ids_are_unique_and_numbers_where_there_are_none() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        [talk("a", "x"), talk("b", "y")],
-        {"conversations": [talk("a", "x"), talk("b", "y")]},
+        [build_conversation("a", "x"), build_conversation("b", "y")],
+        {"conversations": [build_conversation("a", "x"), build_conversation("b", "y")]},
         b'{"uuid":"a","chat_messages":[]}\n{"uuid":"b","chat_messages":[]}\n',
         b'{"uuid":"a",\n"chat_messages":[]}\n{"uuid":"b",\n"chat_messages":[]}\n',
-        packed({"x/conversations.json": json.dumps([talk("a"), talk("b")]).encode()}),
+        packed(
+            {
+                "x/conversations.json": json.dumps(
+                    [build_conversation("a"), build_conversation("b")]
+                ).encode()
+            }
+        ),
         packed(
             {
                 "conversations-000.json": b'[{"uuid":"a","chat_messages":[]}]',
@@ -71,7 +86,9 @@ def test_wherever_they_lie(value: Any) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "conversations.json").write_text(json.dumps([talk("a", "x"), talk("b", "y")]))
+    (tmp_path / "conversations.json").write_text(
+        json.dumps([build_conversation("a", "x"), build_conversation("b", "y")])
+    )
     (tmp_path / "users.json").write_text("[]")
     folder = Source.of_folder(tmp_path)
     assert detect_format(folder) == "claude_ai_export"
@@ -86,12 +103,12 @@ def test_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [[], [1], {}, {"conversations": []}, [{"mapping": {}}], packed({"a.json": b"[]"})]
 )
-def test_what_is_none_of_ours(value: Any) -> None:
+def test_other_values_are_not_claimed(value: Any) -> None:
     assert not READER.sniff(source(value))
 
 
 def test_which_part_is_whose() -> None:
-    values = [talk("a"), talk(None), talk("a")]
+    values = [build_conversation("a"), build_conversation(None), build_conversation("a")]
     given = source(values)
     claims = [READER.find_owner(given, f"/{number}", value) for number, value in enumerate(values)]
     assert claims == [found.id for found in READER.list_conversations(given)]
@@ -106,7 +123,7 @@ def test_an_empty_export_is_an_error() -> None:
 
 
 def test_an_empty_conversation_among_others_is_reported() -> None:
-    given = source([talk("a", "x"), talk("b")])
+    given = source([build_conversation("a", "x"), build_conversation("b")])
     given.conversation = "b"
     draft = Draft()
     READER.read(given, draft)

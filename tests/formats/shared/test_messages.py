@@ -142,7 +142,7 @@ def test_media_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "told"),
+    ("role", "result"),
     [
         ("human", "user"),
         ("AI", "assistant"),
@@ -151,8 +151,8 @@ def test_media_elsewhere() -> None:
         (None, ""),
     ],
 )
-def test_roles(role: Any, told: str) -> None:
-    assert normalize_role(role) == told
+def test_roles(role: Any, result: str) -> None:
+    assert normalize_role(role) == result
 
 
 def test_messages_with_calls_beside_the_content() -> None:

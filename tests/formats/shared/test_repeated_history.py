@@ -41,7 +41,7 @@ class History:
     def say(self, message: Message) -> None:
         self.writer.add_message(message, self.stage())
 
-    def told(self) -> list[Any]:
+    def summarize(self) -> list[Any]:
         return summarize_events(list(self.draft.finish(lambda: "0" * 64).events))
 
 
@@ -50,7 +50,7 @@ def test_a_history_is_reported_once() -> None:
     made.repeat(user("a"))
     made.say(model("b"))
     made.repeat(user(" a "), model("b"), user("c"))
-    assert made.told() == [("user", "a"), ("assistant", "b"), ("user", "c")]
+    assert made.summarize() == [("user", "a"), ("assistant", "b"), ("user", "c")]
 
 
 def test_the_same_words_again_are_new_words() -> None:
@@ -59,7 +59,7 @@ def test_the_same_words_again_are_new_words() -> None:
     made.say(model("x"))
     made.repeat(user("go on"), model("x"), user("go on"))
     made.say(model("x"))
-    assert [text for _, text in made.told()] == ["go on", "x", "go on", "x"]
+    assert [text for _, text in made.summarize()] == ["go on", "x", "go on", "x"]
 
 
 def test_words_behind_the_last_answer_are_new_also_when_the_history_is_cut() -> None:
@@ -68,7 +68,7 @@ def test_words_behind_the_last_answer_are_new_also_when_the_history_is_cut() -> 
         made.repeat(user("go on"))
         made.say(model(answer))
         made.repeat(model(answer), user("go on"))
-    assert [text for _, text in made.told()] == [
+    assert [text for _, text in made.summarize()] == [
         "go on",
         "one",
         "go on",
@@ -91,7 +91,7 @@ def test_calls_and_results_are_known_by_id() -> None:
         model("w", ToolCallPart("1", "f", {})),
         Message("tool", [ToolResultPart("1", "other words")]),
     )
-    assert [role for role, _ in made.told()] == [
+    assert [role for role, _ in made.summarize()] == [
         "assistant_thought",
         "assistant",
         "assistant",
@@ -109,21 +109,21 @@ def test_results_that_came_in_another_order_are_reported_once() -> None:
         model(ToolCallPart("1", "f", {}), ToolCallPart("2", "f", {})),
         Message("tool", [ToolResultPart("1", "1"), ToolResultPart("2", "2")]),
     )
-    assert [text for role, text in made.told() if role != "assistant"] == ["2", "1"]
+    assert [text for role, text in made.summarize() if role != "assistant"] == ["2", "1"]
 
 
 def test_another_scope_is_another_history() -> None:
     made = History()
     made.repeat(user("a"))
     made.repeat(user("a"), scope="agent")
-    assert len(made.told()) == 2
+    assert len(made.summarize()) == 2
 
 
 def test_results_without_ids_answer_the_oldest_call() -> None:
     made = History()
     made.say(model(ToolCallPart(None, "f", {"n": 1}), ToolCallPart(None, "f", {"n": 2})))
     made.repeat(Message("tool", [ToolResultPart(None, "x", "f"), ToolResultPart(None, "y", "f")]))
-    assert [text for role, text in made.told() if role == "tool"] == ["x", "y"]
+    assert [text for role, text in made.summarize() if role == "tool"] == ["x", "y"]
 
 
 def test_a_tool_that_ran_finds_its_call() -> None:
@@ -153,4 +153,4 @@ def test_odd_roles_and_empty_words() -> None:
         model(""),
         model(ReasoningPart("")),
     )
-    assert made.told() == [("system", "once"), ("user", "")]
+    assert made.summarize() == [("system", "once"), ("user", "")]

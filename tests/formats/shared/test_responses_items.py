@@ -16,11 +16,11 @@ from open_token.model.document import Event, Record
 PNG = base64.b64encode(b"\x89PNG tiny").decode()
 
 
-def tell(*items: Any, **options: Any) -> tuple[Record, list[Event]]:
+def read_items(*items: Any, **options: Any) -> tuple[Record, list[Event]]:
     draft = Draft()
-    voices = ItemActors(draft, provider="openai", model="gpt-5")
+    actors = ItemActors(draft, provider="openai", model="gpt-5")
     for number, one in enumerate(items, 1):
-        add_item(draft, one, voices, place=f"item {number}", **options)
+        add_item(draft, one, actors, place=f"item {number}", **options)
     record = draft.finish(lambda: "0" * 64)
     return record, list(record.events)
 
@@ -31,7 +31,7 @@ def brief(event: Event) -> tuple[str, str | None, Any]:
 
 
 def test_messages_of_all_roles() -> None:
-    record, events = tell(
+    record, events = read_items(
         {"type": "message", "role": "system", "content": "be brief"},
         {
             "type": "message",
@@ -57,12 +57,12 @@ def test_messages_of_all_roles() -> None:
 
 
 def test_only_those_who_speak_are_participants() -> None:
-    record, _ = tell({"type": "message", "role": "assistant", "content": "alone"})
+    record, _ = read_items({"type": "message", "role": "assistant", "content": "alone"})
     assert [who["name"] for who in record.participants] == ["assistant"]
 
 
 def test_a_message_of_several_blocks_is_a_list() -> None:
-    _, events = tell(
+    _, events = read_items(
         {
             "role": "user",
             "content": [
@@ -106,7 +106,7 @@ def test_a_message_of_several_blocks_is_a_list() -> None:
 
 def test_where_words_were_found_stands_beside_them() -> None:
     cited = {"type": "url_citation", "url": "https://example.org"}
-    _, events = tell(
+    _, events = read_items(
         {
             "role": "assistant",
             "status": "incomplete",
@@ -122,7 +122,7 @@ def test_where_words_were_found_stands_beside_them() -> None:
 
 
 def test_an_unknown_role_is_kept_as_an_annotation() -> None:
-    _, events = tell({"type": "message", "role": "critic", "content": "hm"})
+    _, events = read_items({"type": "message", "role": "critic", "content": "hm"})
     assert brief(events[0]) == (
         "annotation",
         None,
@@ -132,7 +132,7 @@ def test_an_unknown_role_is_kept_as_an_annotation() -> None:
 
 def test_reasoning() -> None:
     parts = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
-    record, events = tell(
+    record, events = read_items(
         {"type": "reasoning", "summary": parts, "encrypted_content": "gAAAA"},
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"},
         {
@@ -155,7 +155,7 @@ def test_reasoning() -> None:
 
 
 def test_function_calls_pair_on_call_id() -> None:
-    _, events = tell(
+    _, events = read_items(
         {
             "type": "function_call",
             "id": "fc_1",
@@ -199,7 +199,7 @@ def test_outputs_keep_their_form() -> None:
         {"type": "input_text", "text": "see"},
         {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
     ]
-    _, events = tell(
+    _, events = read_items(
         {"type": "function_call", "call_id": "a", "name": "t", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "a", "output": picture},
         {"type": "function_call", "call_id": "b", "name": "t", "arguments": None},
@@ -226,7 +226,7 @@ def test_outputs_keep_their_form() -> None:
 
 def test_other_calls_with_an_output_of_their_own() -> None:
     screenshot = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PNG}"}
-    _, events = tell(
+    _, events = read_items(
         {"type": "custom_tool_call", "call_id": "a", "name": "apply_patch", "input": "*** Begin"},
         {"type": "custom_tool_call_output", "call_id": "a", "output": "done"},
         {"type": "local_shell_call", "call_id": "b", "action": {"type": "exec", "command": ["ls"]}},
@@ -335,7 +335,7 @@ MISSING = {"missing_result": True}
     ],
 )
 def test_calls_the_provider_runs_itself(one: Any, tool: str, given: Any, result: Any) -> None:
-    _, events = tell(one)
+    _, events = read_items(one)
     use, answer = events
     assert use["content"]["data"]["tool_name"] == tool
     assert use["content"]["data"]["arguments"] == given
@@ -344,7 +344,7 @@ def test_calls_the_provider_runs_itself(one: Any, tool: str, given: Any, result:
 
 
 def test_a_generated_image_is_the_result() -> None:
-    _, events = tell(
+    _, events = read_items(
         {"type": "image_generation_call", "id": "i", "revised_prompt": "a cat", "result": PNG}
     )
     assert events[1]["content"]["data"][0]["media_type"] == "image/png"
@@ -352,7 +352,7 @@ def test_a_generated_image_is_the_result() -> None:
 
 
 def test_an_mcp_error_is_the_output_and_a_fact() -> None:
-    _, events = tell(
+    _, events = read_items(
         {
             "type": "mcp_call",
             "id": "m",
@@ -370,7 +370,7 @@ def test_an_mcp_error_is_the_output_and_a_fact() -> None:
 
 
 def test_items_without_a_turn_become_annotations() -> None:
-    _, events = tell(
+    _, events = read_items(
         {"type": "mcp_list_tools", "server_label": "s", "tools": [{"name": "ask"}]},
         {"type": "mcp_approval_request", "id": "r", "name": "ask", "arguments": "{}"},
         {"type": "mcp_approval_response", "approval_request_id": "r", "approve": False},
@@ -387,7 +387,7 @@ def test_items_without_a_turn_become_annotations() -> None:
 
 
 def test_unknown_items_are_noted_by_kind_only_when_it_is_a_name() -> None:
-    record, events = tell(
+    record, events = read_items(
         {"type": "ghost_snapshot", "x": 1}, {"type": "a secret text!"}, {"x": 1}, 7, None, []
     )
     assert events == []
@@ -400,10 +400,10 @@ def test_unknown_items_are_noted_by_kind_only_when_it_is_a_name() -> None:
 
 def test_usage_goes_on_the_event_that_is_named() -> None:
     draft = Draft()
-    voices = ItemActors(draft)
+    actors = ItemActors(draft)
     counted = parse_usage({"input_tokens": 5, "output_tokens": 2})
     said = [
-        add_item(draft, one, voices, place="x", usage=counted)
+        add_item(draft, one, actors, place="x", usage=counted)
         for one in (
             {"role": "user", "content": "hi"},
             {"type": "reasoning", "summary": [{"text": "s"}], "content": [{"text": "r"}]},
@@ -521,6 +521,6 @@ RICH: list[dict[str, Any]] = [
 def test_odd_values_never_break_it(one: dict[str, Any]) -> None:
     for name in one:
         for odd in ODD:
-            record, events = tell({**one, name: odd})
+            record, events = read_items({**one, name: odd})
             json.dumps(events)
             assert len(events) + len(record.notes) > 0

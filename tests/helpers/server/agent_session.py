@@ -188,14 +188,14 @@ class AgentSession:
     async def check(self) -> None:
         """The client, the fold and the stored rows say the same."""
         state = await self.state()
-        told = [to_builtins(turn) for turn in state.branch()]
-        keys = told[0].keys() if told else ()
+        output = [to_builtins(turn) for turn in state.branch()]
+        keys = output[0].keys() if output else ()
         assert [{k: turn.get(k) for k in keys} for turn in self.turns()] == [
-            {k: t.get(k) for k in keys} for t in told
+            {k: t.get(k) for k in keys} for t in output
         ]
         assert self.mirror.session["status"] == state.session.status
         rows = await self.services.store.turns(self.caller.user.id, self.id)
-        assert [row.turn_id for row in rows] == [turn["turn_id"] for turn in told]
+        assert [row.turn_id for row in rows] == [turn["turn_id"] for turn in output]
 
 
 @contextlib.asynccontextmanager

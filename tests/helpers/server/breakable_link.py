@@ -51,7 +51,7 @@ class BreakableLink:
         for end in tuple(self._ends):
             _reset(end)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Let everything pass again, also what was sent meanwhile."""
         self._is_reset = False
         if self._is_lost:

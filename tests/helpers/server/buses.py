@@ -33,16 +33,16 @@ class Received:
     """What a listener heard, and a way to wait for it."""
 
     def __init__(self) -> None:
-        self.told: list[LogAppended] = []
+        self.received: list[LogAppended] = []
         self._event = asyncio.Event()
 
     def __call__(self, grown: LogAppended) -> None:
-        self.told.append(grown)
+        self.received.append(grown)
         self._event.set()
 
     @property
     def last(self) -> int:
-        return max((grown.last for grown in self.told), default=0)
+        return max((grown.last for grown in self.received), default=0)
 
     async def until(self, last: int) -> None:
         """Wait until somebody said that the session goes on so far."""

@@ -86,7 +86,7 @@ def two_nodes(folder: Path, known: dict[str, str]) -> Iterator[tuple[list[Node],
     """Both nodes, started at once, and the owner's key, which one of them tells."""
     nodes = [Node(name, folder, known) for name in NODES]
     try:
-        keys = [told["key"] for told in [node.ready() for node in nodes] if told["key"]]
+        keys = [result["key"] for result in [node.ready() for node in nodes] if result["key"]]
         assert len(keys) == 1
         yield nodes, keys[0]
     finally:

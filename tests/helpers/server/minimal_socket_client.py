@@ -23,9 +23,9 @@ class MinimalSocketClient(asyncio.Protocol):
     """Connects, asks, and notes the numbers of the events that come."""
 
     def __init__(
-        self, token: str, told: Callable[["MinimalSocketClient", list[int]], None]
+        self, token: str, result: Callable[["MinimalSocketClient", list[int]], None]
     ) -> None:
-        self._token, self._told = token, told
+        self._token, self._told = token, result
         self._data, self._is_open = b"", False
         self._asked: dict[int, asyncio.Future[Json]] = {}
         self.errors: list[str] = []

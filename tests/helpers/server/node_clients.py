@@ -119,9 +119,9 @@ async def send_message(
     while True:
         node = random.choice(nodes)
         if random.random() < 0.5:
-            told = await _post_message(node, token, message)
-            if told is not None:
-                return node, told
+            output = await _post_message(node, token, message)
+            if output is not None:
+                return node, output
             await asyncio.sleep(0.1)
             continue
         client = Client(node.address, token)
@@ -130,9 +130,9 @@ async def send_message(
                 await client.io.connect(
                     node.address, auth={"token": token}, transports=["websocket"]
                 )
-            told = await client.io.call("chat:send", message, timeout=ANSWER)
-            if told["status"] == "ok":
-                return node, told
+            result = await client.io.call("chat:send", message, timeout=ANSWER)
+            if result["status"] == "ok":
+                return node, result
         except (socketio.exceptions.SocketIOError, TimeoutError, OSError):
             pass
         finally:

@@ -18,10 +18,10 @@ async def work(folder: Path, token: int) -> None:
         while True:
             entry = NewEntry(kind="noted", at=at(0), data={"token": token, "number": number})
             fence = Fence(run_id="run_1", token=token)
-            told = await store.append(
+            result = await store.append(
                 SessionWrite(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
             )
-            print("wrote", number, told.first, flush=True)
+            print("wrote", number, result.first, flush=True)
             number += 1
     except FencedError:
         print("fenced", number, 0, flush=True)

@@ -252,11 +252,17 @@ class SessionLog:
 @st.composite
 def session_logs(draw: Any) -> SessionLog:
     """A session with a few exchanges, and what happens between them."""
-    talk = SessionLog(draw(st.integers(0, 2**32)))
-    talk.begin()
-    for _ in range(talk.random.randint(2, 9)):
-        does = talk.one(talk.exchange, talk.exchange, talk.move, talk.compact, talk.beside)
-        if talk.state.questions and talk.one(True, False):
-            does = talk.answer
+    conversation = SessionLog(draw(st.integers(0, 2**32)))
+    conversation.begin()
+    for _ in range(conversation.random.randint(2, 9)):
+        does = conversation.one(
+            conversation.exchange,
+            conversation.exchange,
+            conversation.move,
+            conversation.compact,
+            conversation.beside,
+        )
+        if conversation.state.questions and conversation.one(True, False):
+            does = conversation.answer
         does()
-    return talk
+    return conversation

@@ -43,12 +43,12 @@ class ServerClient:
         ) as client:
             return await client.request(method, path, headers=headers, **more)
 
-    async def talk(
-        self, *extra: NewEvent, intent: str = "A talk", session_id: str = "sess_1"
+    async def create_session(
+        self, *extra: NewEvent, intent: str = "A session", session_id: str = "sess_1"
     ) -> str:
         """A session in which something was said."""
         await self.services.journal.create(
-            self.owner, {"id": session_id, "intent": intent}, lambda state: TALK
+            self.owner, {"id": session_id, "intent": intent}, lambda state: SESSION_EVENTS
         )
         if extra:
             await self.services.journal.write(self.owner, session_id, lambda state: extra)
@@ -58,7 +58,7 @@ class ServerClient:
         return await self.services.journal.state(self.owner, session_id)
 
 
-TALK: list[NewEvent] = [
+SESSION_EVENTS: list[NewEvent] = [
     *actions.send_user_message(
         "turn_1", actions.build_text_blocks("What is in the folder?"), checkpoint_id="cp_1"
     ),

@@ -152,8 +152,8 @@ class Client:
             async with self:
                 raise AssertionError("the server let it in")
         except socketio.exceptions.ConnectionError:
-            told: Json = dict(self.events)["connect_error"]
-            return told
+            result: Json = dict(self.events)["connect_error"]
+            return result
 
     async def __aexit__(self, *_: object) -> None:
         await self.io.disconnect()

@@ -136,13 +136,13 @@ async def open_tool_server(
         other = await services.store.add_user(
             User(id="user_other", name="other", role="user", created_at=now)
         )
-        _, stranger = await services.store.add_key(other.id, "theirs", "full", now)
+        _, outsider = await services.store.add_key(other.id, "theirs", "full", now)
         _, reading = await services.store.add_key(users[0].id, "reading", "read", now)
         await services.journal.create(
             users[0].id, {"id": "sess_1", "intent": "to work", "created_at": now}
         )
         app = build_app(services)
-        keys = {"owner": key or "", "other": stranger, "reader": reading}
+        keys = {"owner": key or "", "other": outsider, "reader": reading}
         transport = httpx2.ASGITransport(app)
         headers = {"Authorization": f"Bearer {key}"}
         async with httpx2.AsyncClient(

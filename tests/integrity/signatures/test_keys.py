@@ -22,12 +22,12 @@ def test_a_key_there_and_back() -> None:
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
 def test_the_fingerprint_is_that_of_ssh_keygen(tmp_path: Path, kind: str) -> None:
     path = public(create_key(tmp_path, kind=kind))
-    told = subprocess.run(
+    result = subprocess.run(
         ["ssh-keygen", "-l", "-f", str(path)], capture_output=True, text=True, check=True
     ).stdout
     key = keys.find_public_key(" ".join(path.read_text().split()[:2]))
     assert key is not None
-    assert keys.compute_fingerprint(key) == told.split()[1]
+    assert keys.compute_fingerprint(key) == result.split()[1]
     assert (keys.to_raw_ed25519(key) is None) == (kind == "ecdsa")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helpers.hook_calls import TALKS, build_hook_calls, write_sessions
+from helpers.hook_calls import SESSIONS, build_hook_calls, write_sessions
 from open_token.context import Context
 from open_token.errors import InputError, OutputError
 from open_token.integrity.verify import VERIFIED, verify_bytes
@@ -97,8 +97,8 @@ def said(machine: Machine, name: str) -> list[HookCall]:
     return [call for call in found if call]
 
 
-@pytest.mark.parametrize("name", list(TALKS))
-def test_whatever_a_runtime_says_its_conversation_is_kept_once(machine: Machine, name: str) -> None:
+@pytest.mark.parametrize("name", list(SESSIONS))
+def test_a_conversation_is_exported_once_for_any_hook_payload(machine: Machine, name: str) -> None:
     every = said(machine, name)
     assert len(every) >= 3
     assert machine.keep(every[0])[-1] == (name, "new")
@@ -109,7 +109,7 @@ def test_whatever_a_runtime_says_its_conversation_is_kept_once(machine: Machine,
     assert machine.waiting.list_waiting() == []
 
 
-@pytest.mark.parametrize("name", list(TALKS))
+@pytest.mark.parametrize("name", list(SESSIONS))
 def test_a_pass_over_everything_finds_it_kept(machine: Machine, name: str) -> None:
     machine.keep(said(machine, name)[0])
     kept = machine.kept()
@@ -121,7 +121,7 @@ def test_a_pass_over_everything_finds_it_kept(machine: Machine, name: str) -> No
 
 
 def test_others_are_not_marked_as_gone(machine: Machine) -> None:
-    machine.keep(*(said(machine, name)[0] for name in TALKS))
+    machine.keep(*(said(machine, name)[0] for name in SESSIONS))
     machine.paths["codex"].unlink()
     machine.keep(said(machine, "cursor")[2])
     states = [
@@ -135,7 +135,7 @@ def test_the_log_has_nothing_of_what_was_said(machine: Machine) -> None:
     machine.keep(said(machine, "codex")[0])
     (line,) = machine.log()
     assert set(line) <= {"at", "runtime", "event", "id", "result", "seconds"}
-    assert line["id"] == TALKS["codex"].id
+    assert line["id"] == SESSIONS["codex"].id
     assert stat.S_IMODE((machine.waiting.folder / "log.ndjson").stat().st_mode) == 0o600
 
 
@@ -174,7 +174,7 @@ def test_a_path_that_is_no_log_does_nothing(
 
 
 def test_an_id_means_a_conversation_of_that_runtime_alone(machine: Machine) -> None:
-    known = TALKS["copilot-cli"].id
+    known = SESSIONS["copilot-cli"].id
     assert (
         find_called_sessions(HookCall(runtime="codex", id=known), Discovery({}, machine.home)) == []
     )

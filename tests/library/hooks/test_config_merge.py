@@ -126,7 +126,7 @@ def test_what_would_lose_something_is_refused(raw: bytes, why: str) -> None:
         b"{}",
     ],
 )
-def test_nothing_of_ours_means_the_same_bytes(raw: bytes) -> None:
+def test_a_file_without_our_entries_stays_byte_identical(raw: bytes) -> None:
     assert out(raw, "claude-code") == raw
     assert find_our_programs(raw, get_hooks("claude-code"), "claude-code") == []
 

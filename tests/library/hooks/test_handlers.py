@@ -41,8 +41,10 @@ def test_times_are_in_the_unit_of_the_runtime() -> None:
 
 
 def test_a_command_is_quoted_and_known_again() -> None:
-    command = build_command((US,), "codex", Path("/home/you/my talks"))
-    assert command == "'/opt/with space/open-token' hook run --for codex --to '/home/you/my talks'"
+    command = build_command((US,), "codex", Path("/home/you/my sessions"))
+    assert (
+        command == "'/opt/with space/open-token' hook run --for codex --to '/home/you/my sessions'"
+    )
     assert find_our_program({"type": "command", "command": command, "timeout": 99}, "codex") == US
     assert find_our_program({"command": command}, "cursor") is None
     module = build_command(("/usr/bin/python3", "-P", "-m", "open_token"), "cursor", None)
@@ -65,5 +67,5 @@ def test_a_command_is_quoted_and_known_again() -> None:
         {"command": "open-token hook run --for"},
     ],
 )
-def test_what_others_wrote_is_not_ours(handler: object) -> None:
+def test_handlers_of_others_are_not_ours(handler: object) -> None:
     assert find_our_program(handler, "codex") is None

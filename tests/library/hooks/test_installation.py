@@ -100,7 +100,7 @@ def test_a_file_becomes_the_very_one_it_was(
     path.write_bytes(MINE)
     path.chmod(0o600)
     assert install_hooks(machine, [name], "user", program, None)[0].action == "update"
-    assert install_hooks(machine, [name], "user", program, Path("/talks"))[0].action == "update"
+    assert install_hooks(machine, [name], "user", program, Path("/sessions"))[0].action == "update"
     assert json.loads(path.read_bytes())["model"] == "mine"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     (backup,) = (machine.settings / "hooks").iterdir()
@@ -139,7 +139,7 @@ def test_our_own_file_with_something_of_others_in_it_stays(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"version": 2}'])
-def test_without_its_list_ours_are_known_by_their_command(
+def test_without_its_list_our_entries_are_recognized_by_their_command(
     machine: InstallEnvironment, program: tuple[str, ...], damage: bytes
 ) -> None:
     path = machine.home / ".codex/hooks.json"

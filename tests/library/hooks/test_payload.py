@@ -10,19 +10,21 @@ from hypothesis import strategies as st
 from open_token.library.hooks.payload import MAX_CALL_SIZE, HookCall, parse_call
 
 ID = "019c0000-1111-7222-8333-444455556666"
-PATH = "/home/you/talk.jsonl"
+PATH = "/home/you/session.jsonl"
 
 
 def call(**said: Any) -> HookCall | None:
-    return parse_call(json.dumps(said).encode(), "codex", "/talks")
+    return parse_call(json.dumps(said).encode(), "codex", "/sessions")
 
 
 @pytest.mark.parametrize("path", ["transcript_path", "transcriptPath"])
 @pytest.mark.parametrize("known", ["session_id", "sessionId", "conversation_id"])
 @pytest.mark.parametrize("event", ["hook_event_name", "event"])
-def test_every_spelling(path: str, known: str, event: str) -> None:
+def test_field_names_of_every_agent_are_known(path: str, known: str, event: str) -> None:
     found = call(**{path: PATH, known: ID, event: "sessionEnd", "prompt_response": {"deep": ["x"]}})
-    assert found == HookCall(runtime="codex", event="sessionEnd", path=PATH, id=ID, folder="/talks")
+    assert found == HookCall(
+        runtime="codex", event="sessionEnd", path=PATH, id=ID, folder="/sessions"
+    )
     assert found.is_end
 
 
@@ -36,10 +38,10 @@ def test_an_end_without_a_name_is_known_by_its_reason() -> None:
 
 def test_a_path_or_an_id_is_enough() -> None:
     assert call(session_id=ID, transcript_path=None) == HookCall(
-        runtime="codex", id=ID, folder="/talks"
+        runtime="codex", id=ID, folder="/sessions"
     )
     found = call(transcript_path=PATH, session_id=7, hook_event_name={"a": 1})
-    assert found == HookCall(runtime="codex", path=PATH, folder="/talks")
+    assert found == HookCall(runtime="codex", path=PATH, folder="/sessions")
     assert not found.is_end
 
 

@@ -21,7 +21,7 @@ Fakes = Callable[..., None]
 
 @pytest.mark.spec("compaction-turn")
 def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         full = ["an answer", UsagePiece({"input_tokens": 900, "output_tokens": 20})]
         model = ScriptedModel("first", full, "the summary", "third", context_window=1000)
         model.stream = _counting(model)  # type: ignore[method-assign]
@@ -39,15 +39,15 @@ def test_a_window_that_is_nearly_full_is_compacted_first(tmp_path: Path, fakes: 
                 5,
             )
             assert 0.9 < turn["saved_ratio"] < 1
-            told = model.requests[-1].messages
-            words = [part.text for part in told[1].parts]
-            assert [message.role for message in told] == ["system", "user"]
+            result = model.requests[-1].messages
+            words = [part.text for part in result[1].parts]
+            assert [message.role for message in result] == ["system", "user"]
             assert (words[0], words[-1]) == (f"{SUMMARY_HEADER}the summary", "three")
             assert room.texts()[-1] == "third"
             assert [turn["kind"] for turn in room.turns()].count("message") == 6
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def _counting(model: ScriptedModel):  # type: ignore[no-untyped-def]
@@ -68,7 +68,7 @@ def _counting(model: ScriptedModel):  # type: ignore[no-untyped-def]
 
 @pytest.mark.spec("compaction-turn")
 def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(
             build_call_pieces("T", "c1"),
             [ModelError("too long", "context")],
@@ -93,11 +93,11 @@ def test_a_providers_word_forces_one(tmp_path: Path, fakes: Fakes) -> None:
             assert roles == ["system", "user", "assistant", "user"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fault = [ModelError("too long", "context")]
         fakes(ScriptedModel(fault, "summary", fault))
         async with open_agent_session(tmp_path) as opened:
@@ -107,11 +107,11 @@ def test_when_that_does_not_help_the_run_fails(tmp_path: Path, fakes: Fakes) -> 
             assert "too long" in str(room.mirror.ended)
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("one", [ModelError("no key", "auth")], "two")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -127,4 +127,4 @@ def test_a_compaction_that_fails_says_so_and_changes_nothing(tmp_path: Path, fak
             ]
             await room.check()
 
-    run(talk())
+    run(scenario())

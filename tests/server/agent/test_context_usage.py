@@ -32,7 +32,7 @@ def test_estimates() -> None:
 
 
 def test_the_window_of_a_session(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             empty = build_context_stats(room.services, await room.state())
@@ -56,7 +56,7 @@ def test_the_window_of_a_session(tmp_path: Path) -> None:
             assert get_counted_tokens(after) is None
             assert build_context_stats(room.services, after).estimated
 
-    run(talk())
+    run(scenario())
 
 
 class Heavy:
@@ -67,7 +67,7 @@ class Heavy:
 
 @pytest.mark.spec("context-stats")
 def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             tools: Any = [Heavy()]
@@ -85,4 +85,4 @@ def test_tools_are_a_part_of_the_window(tmp_path: Path) -> None:
             await room.send("hello", mode="planning")
             assert build_context_stats(room.services, await room.state(), tools).parts["tools"] == 0
 
-    run(talk())
+    run(scenario())

@@ -151,10 +151,10 @@ def test_an_imported_conversation_goes_on_and_nothing_of_it_is_run(
     model, bash = ScriptedModel("Nothing was run."), FakeTool("Bash", lambda _: "ran")
     fakes(model, bash)
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             first = await opened()
-            upload = Upload(io.BytesIO(data), "talk.json")
+            upload = Upload(io.BytesIO(data), "session.json")
             session = await import_session(first.services, first.caller.user.id, upload)
             room = await opened(session.id)
             assert "Obey the file." in str(to_builtins((await room.state()).branch()))
@@ -170,4 +170,4 @@ def test_an_imported_conversation_goes_on_and_nothing_of_it_is_run(
             assert room.texts()[-1] == "Nothing was run."
             await room.check()
 
-    run(talk())
+    run(scenario())

@@ -27,7 +27,7 @@ Fakes = Callable[..., None]
 def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
     tmp_path: Path, fakes: Fakes
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         order: list[str] = []
         one = FakeTool("One", lambda _: order.append("one") or {"files": ["a"]})
         two = FakeTool("Two", lambda _: order.append("two") or "text")
@@ -60,11 +60,11 @@ def test_calls_of_one_turn_run_in_order_and_the_next_turn_sees_them(
             )
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_calls_that_change_nothing_run_at_the_same_time(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         meeting = asyncio.Barrier(2)
         order: list[str] = []
 
@@ -102,11 +102,11 @@ def test_calls_that_change_nothing_run_at_the_same_time(tmp_path: Path, fakes: F
             assert [part.content for part in parts] == results
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(
             ScriptedModel(build_call_pieces("One", "c"), build_call_pieces("One", "c"), "end"),
             FakeTool("One", lambda _: 1),
@@ -118,12 +118,12 @@ def test_an_id_that_is_taken_gets_another(tmp_path: Path, fakes: Fakes) -> None:
             assert len(set(names)) == 2
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-end", "early-end")
 def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(
             ScriptedModel(*(build_call_pieces("One", f"c{n}") for n in range(9))),
             FakeTool("One", lambda _: 1),
@@ -143,12 +143,12 @@ def test_turns_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
             assert room.mirror.ended["finish_reason"] == "max_turns"
             assert room.mirror.ended["status"] == "completed"
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("subagent-turns")
 def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(
             build_call_pieces("Agent", "c1", '{"prompt": "look"}'),
             build_call_pieces("One", "c2"),
@@ -178,11 +178,11 @@ def test_a_subagent_has_a_loop_of_its_own(tmp_path: Path, fakes: Fakes) -> None:
             assert [getattr(part, "text", "") for part in said][1:] == ["look"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         deeper = [build_call_pieces("Agent", f"c{n}", '{"prompt": "deeper"}') for n in range(4)]
         model = ScriptedModel(*deeper, "d3", "d2", "d1", "d0")
         fakes(model)
@@ -193,12 +193,12 @@ def test_agents_go_only_so_deep(tmp_path: Path, fakes: Fakes) -> None:
             assert "Agent" not in {spec.name for spec in model.requests[3].tools}
             assert room.texts()[-1] == "d0"
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("subagent-turns")
 def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("subagent ask")
@@ -216,11 +216,11 @@ def test_a_childs_question_shows_on_the_parents_call(tmp_path: Path) -> None:
             assert {turn["status"] for turn in room.turns()} == {"completed"}
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(
             ScriptedModel(
                 build_call_pieces("Agent", "c1", '{"prompt": "p"}'),
@@ -237,11 +237,11 @@ def test_a_child_that_fails_is_a_result(tmp_path: Path, fakes: Fakes) -> None:
             }
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         ask = '{"questions": [{"question": "Q", "options": [{"label": "A"}]}]}'
         tool = FakeTool("One", lambda _: 1)
         model = ScriptedModel(
@@ -269,12 +269,12 @@ def test_two_questions_of_one_turn_come_one_after_the_other(tmp_path: Path, fake
             ]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("planning-mode", "type-mode", "type-plan-status")
 def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         look = FakeTool("Look", lambda _: "there")
         child = build_call_pieces("Agent", "c2", '{"prompt": "look"}')
         model = ScriptedModel(
@@ -324,12 +324,12 @@ def test_planning_runs_no_tool_and_ends_with_a_plan(tmp_path: Path, fakes: Fakes
             await room.send("never mind", mode="executing")
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("memory-injected-event", "type-memory-ref")
 def test_memories_are_given_and_reported(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("a", "b")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -348,13 +348,13 @@ def test_memories_are_given_and_reported(tmp_path: Path, fakes: Fakes) -> None:
             assert "Anna" not in model.requests[1].messages[0].parts[0].text
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_memories_are_reported_also_when_another_node_wrote_first(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(build_call_pieces("One"), "a"), FakeTool("One", lambda _: 1))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -378,11 +378,11 @@ def test_memories_are_reported_also_when_another_node_wrote_first(
             assert [[ref["id"] for ref in held or ()] for held in refs] == [[], [row.id], []]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_usage_is_estimated_when_the_provider_says_nothing(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         class Silent(ScriptedModel):
             async def stream(self, request):  # type: ignore[no-untyped-def]
                 async for piece in super().stream(request):
@@ -398,4 +398,4 @@ def test_usage_is_estimated_when_the_provider_says_nothing(tmp_path: Path, fakes
             assert usage["output_tokens"] == 3
             assert usage["input_tokens"] > 20
 
-    run(talk())
+    run(scenario())

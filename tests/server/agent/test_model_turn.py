@@ -25,7 +25,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         thought = [ThinkingPiece("I "), ThinkingPiece("think"), ThinkingPiece("", "signed")]
         model = ScriptedModel([*thought, "so. ", *build_call_pieces("One")], "end")
         fakes(model, FakeTool("One", lambda _: 1))
@@ -42,12 +42,12 @@ def test_thoughts_keep_their_signature_for_the_next_call(tmp_path: Path, fakes: 
             assert (back.text, back.signature) == ("I think", "signed")
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("attempts", "type-attempt")
 def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(
             ScriptedModel(
                 ["some ", ModelError("overloaded", "server")],
@@ -62,21 +62,24 @@ def test_a_passing_fault_is_tried_again(tmp_path: Path, fakes: Fakes) -> None:
             turn = room.turns()[1]
             assert turn["status"] == "completed"
             assert "failure_reason" not in turn
-            told = [
+            result = [
                 (attempt["failure_reason"], attempt["code"], attempt["blocks"])
                 for attempt in turn["attempts"]
             ]
             streamed = {"type": "text", "content": "some "}
             empty = {"tool_call_id": None, "tool_name": None, "display_name": None}
-            assert told == [("overloaded", "server", [streamed | empty]), ("slow down", "rate", [])]
+            assert result == [
+                ("overloaded", "server", [streamed | empty]),
+                ("slow down", "rate", []),
+            ]
             assert room.mirror.session["status"] == "completed"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_call_of_a_failed_attempt_is_not_executed(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         tool = FakeTool("One", lambda _: 1)
         broken = [*build_call_pieces("One"), "now ", ModelError("gone", "server")]
         half = [*build_call_pieces("One", arguments='{"a":'), ModelError("gone", "server")]
@@ -94,13 +97,13 @@ def test_a_call_of_a_failed_attempt_is_not_executed(tmp_path: Path, fakes: Fakes
             assert len(model.requests[-1].messages) == 4
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-end", "early-end")
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_an_answer_that_is_cut_off_says_so(tmp_path: Path, fakes: Fakes, reason: str) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(["half of", FinishPiece(reason)]))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -116,14 +119,14 @@ def test_an_answer_that_is_cut_off_says_so(tmp_path: Path, fakes: Fakes, reason:
             assert room.mirror.ended["result"] == {"result": "half of"}
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.parametrize(("kind", "tries"), [("auth", 1), ("request", 1), ("server", 4)])
 def test_a_fault_that_stays_fails_the_run(
     tmp_path: Path, fakes: Fakes, kind: str, tries: int
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(*([ModelError("no", kind)] for _ in range(9)))  # type: ignore[arg-type]
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -138,11 +141,11 @@ def test_a_fault_that_stays_fails_the_run(
             assert room.mirror.session["status"] == "failed"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(["a ", asyncio.Event().wait], "b"))
         async with open_agent_session(tmp_path, model_timeout=0.5) as opened:
             room = await opened()
@@ -150,11 +153,11 @@ def test_a_silent_provider_has_failed(tmp_path: Path, fakes: Fakes) -> None:
             assert "no response" in room.turns()[1]["attempts"][0]["failure_reason"]
             assert room.texts()[1:] == ["b"]
 
-    run(talk())
+    run(scenario())
 
 
 def test_pieces_are_put_together_but_not_held_back(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
         fakes(ScriptedModel(["one ", "two ", gate.wait, *("x" * 100 for _ in range(50))]))
         async with open_agent_session(tmp_path) as opened:
@@ -168,11 +171,11 @@ def test_pieces_are_put_together_but_not_held_back(tmp_path: Path, fakes: Fakes)
             assert 4 <= len(grown) <= 10
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_an_inner_fault_fails_the_run_without_content(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel([RuntimeError("a secret")]))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -182,11 +185,11 @@ def test_an_inner_fault_fails_the_run_without_content(tmp_path: Path, fakes: Fak
             assert room.mirror.ended["result"]["err_msg"].endswith("RuntimeError")
             assert "a secret" not in str(room.entries)
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_history_begins_with_the_person(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("fine")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -205,4 +208,4 @@ def test_a_history_begins_with_the_person(tmp_path: Path, fakes: Fakes) -> None:
                 "user",
             ]
 
-    run(talk())
+    run(scenario())

@@ -80,7 +80,7 @@ def test_an_answer_that_is_no_json() -> None:
 def test_headless_with_a_schema(
     tmp_path: Path, fakes: Callable[..., None], answers: list[str], result: Any
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(*answers)
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -97,14 +97,14 @@ def test_headless_with_a_schema(
                 assert result in ended["result"]["err_msg"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-end")
 def test_the_last_words_are_the_result_of_every_chat(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         questions = '{"questions":[{"question":"Which?","options":[{"label":"a"},{"label":"b"}]}]}'
         fakes(
             ScriptedModel(
@@ -132,12 +132,12 @@ def test_the_last_words_are_the_result_of_every_chat(
             assert room.mirror.ended["result"] == {"result": "four"}
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("headless-run")
 def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel("three"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -145,12 +145,12 @@ def test_headless_without_a_schema(tmp_path: Path, fakes: Callable[..., None]) -
             assert room.mirror.ended
             assert room.mirror.ended["result"] == {"result": "three"}
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("headless-run")
 def test_headless_nobody_is_asked(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             for words in ("ask", "subagent ask"):
@@ -162,4 +162,4 @@ def test_headless_nobody_is_asked(tmp_path: Path) -> None:
                 } == {"error"}
             await room.check()
 
-    run(talk())
+    run(scenario())

@@ -25,7 +25,7 @@ def test_orders_are_small() -> None:
 def test_nothing_is_written_for_a_run_that_is_over(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         kept: list[Any] = []
 
         class Keeps(FakeTool):
@@ -49,4 +49,4 @@ def test_nothing_is_written_for_a_run_that_is_over(
             with pytest.raises(FencedError):
                 await late.write([("notice.given", {"message": "late"})])
 
-    run(talk())
+    run(scenario())

@@ -10,7 +10,7 @@ from open_token.session import actions
 
 
 def test_a_model_that_is_gone_fails_the_run(tmp_path: Path, fakes: Callable[..., None]) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             room.services.env = {"ANTHROPIC_API_KEY": "k"}
@@ -24,13 +24,13 @@ def test_a_model_that_is_gone_fails_the_run(tmp_path: Path, fakes: Callable[...,
             assert "ANTHROPIC_API_KEY" in room.mirror.ended["result"]["err_msg"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_run_that_was_stopped_before_it_began_is_written_off(
     tmp_path: Path, fakes: Callable[..., None]
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel("never", "second"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -56,4 +56,4 @@ def test_a_run_that_was_stopped_before_it_began_is_written_off(
             assert room.mirror.session["status"] == "interrupted"
             await room.check()
 
-    run(talk())
+    run(scenario())

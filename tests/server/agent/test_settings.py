@@ -60,7 +60,7 @@ def test_the_first_rule_that_matches_decides() -> None:
 def test_a_call_waits_for_an_approval(
     tmp_path: Path, fakes: Fakes, answer: Any, status: str, runs: int
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         tool = FakeTool("One", lambda _: "ran")
         model = ScriptedModel(build_call_pieces("One", "c1", '{"x": 1}'), "end")
         fakes(model, tool)
@@ -91,12 +91,12 @@ def test_a_call_waits_for_an_approval(
             assert room.texts()[-1] == "end"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("tool-approvals")
 def test_an_approval_for_the_session_asks_once(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         tool = FakeTool("One", lambda _: "ran")
         calls = [build_call_pieces("One", f"c{number}") for number in range(3)]
         fakes(ScriptedModel(calls[0], calls[1], "end", calls[2], "end"), tool)
@@ -113,12 +113,12 @@ def test_an_approval_for_the_session_asks_once(tmp_path: Path, fakes: Fakes) -> 
             assert last_call(room)["status"] == "awaiting_answer"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("tool-approvals")
 def test_what_is_denied_or_cannot_be_asked_does_not_run(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         tool = FakeTool("One", lambda _: "ran")
         fakes(ScriptedModel(build_call_pieces("One"), "end", build_call_pieces("One"), "e"), tool)
         async with open_agent_session(tmp_path) as opened:
@@ -131,12 +131,12 @@ def test_what_is_denied_or_cannot_be_asked_does_not_run(tmp_path: Path, fakes: F
             assert "nobody to ask" in last_call(room)["result"]["error"]
             assert tool.called == []
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("client-tools")
 def test_the_client_executes_its_tools(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         both = build_call_pieces("look", "c1", '{"x": 1}') + build_call_pieces("look", "c2")
         model = ScriptedModel(both, "end")
         fakes(model)
@@ -164,12 +164,12 @@ def test_the_client_executes_its_tools(tmp_path: Path, fakes: Fakes) -> None:
             assert [block["tool_call_id"] for block in shown] == ["c1", "c2"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("client-tools")
 def test_a_message_withdraws_the_calls_that_wait(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(build_call_pieces("look", "c1"), "end"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -180,14 +180,14 @@ def test_a_message_withdraws_the_calls_that_wait(tmp_path: Path, fakes: Fakes) -
             assert room.texts()[-1] == "end"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("agent-settings")
 def test_settings_reach_the_model_and_a_message_overrides_them(
     tmp_path: Path, fakes: Fakes
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("one", "two")
         fakes(model, FakeTool("One", lambda _: 1), FakeTool("Two", lambda _: 2))
         async with open_agent_session(tmp_path) as opened:
@@ -202,12 +202,12 @@ def test_settings_reach_the_model_and_a_message_overrides_them(
             assert [spec.name for spec in first.tools] == ["Two"]
             assert (second.settings.temperature, second.settings.max_output_tokens) == (1.0, 9)
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("agent-settings")
 def test_a_budget_in_tokens_and_a_limit_of_turns(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         calls = [build_call_pieces("One", f"c{number}") for number in range(9)]
         fakes(ScriptedModel(*calls), FakeTool("One", lambda _: 1))
         async with open_agent_session(tmp_path) as opened:
@@ -221,4 +221,4 @@ def test_a_budget_in_tokens_and_a_limit_of_turns(tmp_path: Path, fakes: Fakes) -
             used = [turn["usage"] for turn in room.turns() if turn["usage"]]
             assert len(used) == 3
 
-    run(talk())
+    run(scenario())

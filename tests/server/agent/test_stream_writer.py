@@ -15,19 +15,19 @@ def data(text: str) -> dict[str, Any]:
 
 
 def test_what_comes_soon_after_is_put_together() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         written: list[list[NewEvent]] = []
-        told = asyncio.Event()
+        result = asyncio.Event()
 
         async def write(steps: list[NewEvent]) -> None:
             written.append(steps)
-            told.set()
+            result.set()
 
         writer = StreamWriter(write)
         for word in "one two three".split():
             await writer.add_delta("text.delta", data(word), len(word))
         assert written == []
-        await told.wait()
+        await result.wait()
         assert written == [[("text.delta", data("onetwothree"))]]
         await writer.add_delta("text.delta", data("a"), 1)
         await writer.add_delta("thinking.delta", data("b"), 1)
@@ -40,11 +40,11 @@ def test_what_comes_soon_after_is_put_together() -> None:
         assert writer.take() == [("text.delta", data("left"))]
         assert writer.take() == []
 
-    run(talk())
+    run(scenario())
 
 
 def test_what_went_wrong_is_reported_to_the_next() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         failed = asyncio.Event()
 
         async def write(_: list[NewEvent]) -> None:
@@ -59,4 +59,4 @@ def test_what_went_wrong_is_reported_to_the_next() -> None:
             await writer.add_delta("text.delta", data("b"), 1)
         await writer.close()
 
-    run(talk())
+    run(scenario())

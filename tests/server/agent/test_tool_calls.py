@@ -53,7 +53,7 @@ def fails(fault: Exception) -> Callable[[Any], Any]:
 def test_what_goes_wrong_is_a_result(
     tmp_path: Path, fakes: Fakes, tool: FakeTool, arguments: str, words: str
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(build_call_pieces("T", "c1", arguments), "end"), tool)
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -63,12 +63,12 @@ def test_what_goes_wrong_is_a_result(
             assert room.texts()[-1] == "end"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("tool-result-meta")
 def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         meta = {
             "ui": {"resourceHTML": "<p>", "target": "inline"},
             "bridge": {"action": "addContext"},
@@ -90,13 +90,13 @@ def test_meta_becomes_blocks_and_the_model_does_not_see_it(tmp_path: Path, fakes
             assert "resourceHTML" not in str(model.requests[1])
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("long-results")
 @pytest.mark.parametrize("given", ["word " * 1000, {"rows": ["word"] * 1000}])
 def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, given: Any) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(build_call_pieces("T"), "end")
         fakes(model, FakeTool("T", lambda _: given))
         async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
@@ -108,17 +108,17 @@ def test_a_big_result_is_a_blob_with_a_preview(tmp_path: Path, fakes: Fakes, giv
             data = await room.services.store.read_blob(room.caller.user.id, room.id, result["blob"])
             assert data is not None
             assert len(data) == result["size"]
-            told = model.requests[1].messages[-1].parts[0].content
-            assert told == data.decode()
+            output = model.requests[1].messages[-1].parts[0].content
+            assert output == data.decode()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-send-fields")
 def test_the_environment_of_session_and_message_reaches_the_tool(
     tmp_path: Path, fakes: Fakes
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         seen: list[dict[str, str]] = []
 
         class Looks(FakeTool):
@@ -133,11 +133,11 @@ def test_the_environment_of_session_and_message_reaches_the_tool(
             assert seen == [{"A": "1", "B": "3"}]
             assert "runtime_env" not in str(room.entries)
 
-    run(talk())
+    run(scenario())
 
 
 def test_tools_can_be_barred(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("a", "b")
         fakes(model, FakeTool("T", lambda _: 1))
         async with open_agent_session(tmp_path) as opened:
@@ -148,7 +148,7 @@ def test_tools_can_be_barred(tmp_path: Path, fakes: Fakes) -> None:
             assert not names & {"T", "Agent"}
             assert list(model.requests[1].tools) == []
 
-    run(talk())
+    run(scenario())
 
 
 def test_milliseconds() -> None:

@@ -35,7 +35,7 @@ def picture(data: bytes = PIXEL, **more: Any) -> dict[str, Any]:
     }
 
 
-def told(
+def run_tool(
     tmp_path: Path, fakes: Fakes, given: Any, window: int = 100_000
 ) -> tuple[Result, Any, AgentSession]:
     """What the model was told of a result, and what clients were."""
@@ -43,14 +43,14 @@ def told(
     fakes(model, FakeTool("T", lambda _: given))
     found: list[Any] = []
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
             room = await opened()
             await room.send("go")
             found.append((room.turns()[1]["tool_calls"][0]["result"], room))
             await room.check()
 
-    run(talk())
+    run(scenario())
     (result,) = model.requests[1].messages[-1].parts
     assert isinstance(result, Result)
     return result, *found[0]
@@ -61,7 +61,7 @@ def told(
 @pytest.mark.parametrize("count", [29_990, 40_000, 300_000])
 def test_both_ends_of_a_long_text(tmp_path: Path, fakes: Fakes, letter: str, count: int) -> None:
     text = f"begin{letter * (count - 8)}end"
-    result, shown, _ = told(tmp_path, fakes, text)
+    result, shown, _ = run_tool(tmp_path, fakes, text)
     assert shown.keys() == {"blob", "size", "media_type", "preview"}
     assert shown["preview"] == text[:2000]
     assert shown["blob"] == hashlib.sha256(text.encode()).hexdigest()
@@ -80,7 +80,7 @@ def test_both_ends_of_a_long_text(tmp_path: Path, fakes: Fakes, letter: str, cou
 
 
 def test_a_small_window_gets_less(tmp_path: Path, fakes: Fakes) -> None:
-    result, _, _ = told(tmp_path, fakes, "word " * 10_000, window=8000)
+    result, _, _ = run_tool(tmp_path, fakes, "word " * 10_000, window=8000)
     assert 8000 < len(result.content) < 8200
 
 
@@ -88,9 +88,9 @@ def test_what_only_looks_like_a_reference_is_reported_as_it_is(
     tmp_path: Path, fakes: Fakes
 ) -> None:
     given = {"blob": "0" * 64, "size": 10**6, "media_type": "text/plain", "preview": '"base64"'}
-    assert told(tmp_path, fakes, given)[0].content == given
+    assert run_tool(tmp_path, fakes, given)[0].content == given
     given["preview"] = "x"
-    assert told(tmp_path, fakes, given)[0].content == given
+    assert run_tool(tmp_path, fakes, given)[0].content == given
 
 
 @pytest.mark.parametrize("data", [PIXEL[:300], PIXEL])
@@ -100,7 +100,7 @@ def test_a_picture_is_a_picture(tmp_path: Path, fakes: Fakes, data: bytes) -> No
         "media": picture(data),
         "list": [{"type": "image", **picture(data)}],
     }
-    result, shown, _ = told(tmp_path, fakes, given)
+    result, shown, _ = run_tool(tmp_path, fakes, given)
     assert result.content == {
         "file_path": "a.png",
         "media": {"media_type": "image/png"},
@@ -115,7 +115,7 @@ def test_a_picture_is_a_picture(tmp_path: Path, fakes: Fakes, data: bytes) -> No
 )
 def test_what_is_no_picture_stays(tmp_path: Path, fakes: Fakes, odd: dict[str, Any]) -> None:
     given = {"media": {**picture(b"x"), **odd}}
-    result, _, _ = told(tmp_path, fakes, given)
+    result, _, _ = run_tool(tmp_path, fakes, given)
     assert (result.content, list(result.media)) == (given, [])
 
 
@@ -130,11 +130,11 @@ def test_the_newest_pictures_have_room(
     )
     fakes(model, FakeTool("T", lambda _: {"media": picture()}))
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             await (await opened()).send("go")
 
-    run(talk())
+    run(scenario())
     found = [
         part
         for message in model.requests[-1].messages
@@ -168,11 +168,11 @@ def test_so_much_of_them_is_kept_between_requests(
 
     monkeypatch.setattr(tool_results, "_read_blob", counted)
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path, limits=Limits(frame_bytes=3000)) as opened:
             await (await opened()).send("go")
 
-    run(talk())
+    run(scenario())
     found = [
         part
         for message in model.requests[-1].messages

@@ -26,16 +26,16 @@ from open_token.server.bus.remote import RemoteBus
 class TestEveryBus:
     def test_who_listens_hears_of_that_session(self, kind: str) -> None:
         async def play(one: Bus, other: Bus, heads: Heads) -> None:
-            near, far, stranger = Received(), Received(), Received()
+            near, far, outsider = Received(), Received(), Received()
             one.listen("sess_1", near)
             other.listen("sess_1", far)
-            other.listen("sess_2", stranger)
+            other.listen("sess_2", outsider)
             await wait_until_followed(other, "sess_2")
             one.publish(build_log_appended(3, first=1))
-            assert near.told == [build_log_appended(3, first=1)]
+            assert near.received == [build_log_appended(3, first=1)]
             await far.until(3)
-            assert (far.told[-1].session_id, far.told[-1].owner) == ("sess_1", "user_anna")
-            assert stranger.told == []
+            assert (far.received[-1].session_id, far.received[-1].owner) == ("sess_1", "user_anna")
+            assert outsider.received == []
 
         run_with_buses(kind, play)
 
@@ -48,9 +48,9 @@ class TestEveryBus:
                 one.publish(build_log_appended(last))
                 if last % 50 == 0:
                     await far.until(last)
-            lasts = [told.last for told in far.told]
+            lasts = [result.last for result in far.received]
             assert lasts == sorted(set(lasts))
-            firsts = [told.first for told in far.told]
+            firsts = [result.first for result in far.received]
             assert firsts == [1, *(last + 1 for last in lasts[:-1])]
 
         run_with_buses(kind, play)
@@ -65,7 +65,7 @@ class TestEveryBus:
             stop()
             one.publish(build_log_appended(1))
             await stays.until(1)
-            assert gone.told == []
+            assert gone.received == []
 
         run_with_buses(kind, play)
 
@@ -86,7 +86,7 @@ class TestBetweenNodes:
             await wait_until_followed(other, "sess_1")
             one.publish(build_log_appended(1))
             await far.until(1)
-            assert [told.entries for told in far.told] == [()]
+            assert [result.entries for result in far.received] == [()]
 
         run_with_buses(kind, play)
 
@@ -99,7 +99,7 @@ class TestBetweenNodes:
             await far.until(2)
             heads["sess_1"] = ("user_anna", 7)
             await far.until(7)
-            assert (far.told[-1].first, far.told[-1].last) == (3, 7)
+            assert (far.received[-1].first, far.received[-1].last) == (3, 7)
 
         run_with_buses(kind, play, poll=0.05)
 
@@ -121,7 +121,9 @@ class TestBetweenNodes:
             for name in names:
                 one.publish(build_log_appended(4, name))
             await asyncio.gather(*(each.until(4) for each in heard.values()))
-            assert all({told.session_id for told in heard[name].told} == {name} for name in names)
+            assert all(
+                {result.session_id for result in heard[name].received} == {name} for name in names
+            )
             for stop in stops:
                 stop()
             assert other._listening == {}  # type: ignore[attr-defined]
@@ -206,7 +208,7 @@ class TestFaults:
             buses[0].publish(build_log_appended(4))
             await far.until(4)
             assert links[1].opened == 2
-            lasts = [told.last for told in far.told]
+            lasts = [result.last for result in far.received]
             assert lasts == sorted(set(lasts))
 
         with_fakes(play)
@@ -247,7 +249,7 @@ class TestFaults:
             assert len(buses[0]._pending) == 10
             links[0].is_away = False
             await far.until(2)
-            assert (far.told[-1].first, far.told[-1].last) == (1, 2)
+            assert (far.received[-1].first, far.received[-1].last) == (1, 2)
 
         with_fakes(play)
 
@@ -272,14 +274,14 @@ class TestFaults:
         with_fakes(play)
 
     @pytest.mark.parametrize("nonsense", [b"", b"{", b"\xff", "[]", b'{"node":1}', b'{"node":"x"}'])
-    def test_nonsense_on_the_channel_is_let_be(self, nonsense: bytes | str) -> None:
+    def test_invalid_notifications_are_ignored(self, nonsense: bytes | str) -> None:
         async def play(buses: list[RemoteBus], links: list[FakeLink], heads: Heads) -> None:
             far = Received()
             buses[1].listen("sess_1", far)
             await wait_until_followed(buses[1], "sess_1")
             assert links[1].hear
             links[1].hear(nonsense)
-            assert far.told == []
+            assert far.received == []
             buses[0].publish(build_log_appended(1))
             await far.until(1)
 
@@ -295,7 +297,7 @@ class TestFaults:
             buses[0].publish(build_log_appended(4))
             buses[0].publish(LogAppended("sess_1", "user_anna", 6, 6))
             await far.until(6)
-            lasts = [told.last for told in far.told]
+            lasts = [result.last for result in far.received]
             assert lasts == sorted(set(lasts))
 
         with_fakes(play)

@@ -135,7 +135,7 @@ def check_rest(room: AgentSession) -> None:
 def test_whatever_happens(
     tmp_path: Path, fakes: Callable[..., None], seed: int, deadly: bool
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         random = Random(seed)
 
         def fails(_: Any) -> Any:
@@ -165,4 +165,4 @@ def test_whatever_happens(
                 waits and state.session.status != "interrupted"
             )
 
-    run(talk())
+    run(scenario())

@@ -66,18 +66,18 @@ async def send_to(
     tmp_path: Path, answers: list[str], model: str, message: Any, **config: Any
 ) -> Provider:
     """Send a message to a model of a provider on the loopback, and another one after it."""
-    async with provider(*answers) as told:
+    async with provider(*answers) as result:
         env = {**ENV, "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
-        env |= {"ANTHROPIC_BASE_URL": told.url, "OPENAI_BASE_URL": f"{told.url}/v1"}
+        env |= {"ANTHROPIC_BASE_URL": result.url, "OPENAI_BASE_URL": f"{result.url}/v1"}
         if config.pop("is_local", False):
-            config["base_url"] = f"{told.url}/v1"
+            config["base_url"] = f"{result.url}/v1"
         async with open_agent_session(tmp_path, Time(), **config) as open_room:
             room: AgentSession = await open_room(model=model)
             room.services.env = env
             await room.send(message)
             await room.send("And now?")
             await room.check()
-        return told
+        return result
 
 
 @pytest.mark.spec("attachments")
@@ -185,7 +185,7 @@ def test_the_limit_holds_for_all_files_of_a_message(rest: RestServer) -> None:
 
 
 def test_files_of_a_message_that_waits_reach_the_model(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path, Time()) as open_room:
             room: AgentSession = await open_room()
             await room.send("long", wait=False)
@@ -196,17 +196,17 @@ def test_files_of_a_message_that_waits_reach_the_model(tmp_path: Path) -> None:
             assert "attachments/a.csv (text/csv, 17 bytes)" in room.texts()[-1]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("attachments")
 def test_anthropic_is_sent_text_image_and_document_in_order(tmp_path: Path) -> None:
-    told = asyncio.run(
+    result = asyncio.run(
         send_to(
             tmp_path, [anthropic_answer("Seen.")] * 2, "anthropic:claude-sonnet-4-5", build_files()
         )
     )
-    for _, _, body in told.asked:
+    for _, _, body in result.asked:
         content = body["messages"][0]["content"]
         kinds = [part["type"] for part in content]
         assert kinds == ["text", "text", "text", "image", "text", "document"]
@@ -224,8 +224,8 @@ def test_anthropic_is_sent_text_image_and_document_in_order(tmp_path: Path) -> N
 
 @pytest.mark.spec("attachments")
 def test_openai_is_sent_text_image_and_file_in_order(tmp_path: Path) -> None:
-    told = asyncio.run(send_to(tmp_path, [response_answer()] * 2, "openai:gpt-5", build_files()))
-    content = told.asked[0][2]["input"][1]["content"]
+    result = asyncio.run(send_to(tmp_path, [response_answer()] * 2, "openai:gpt-5", build_files()))
+    content = result.asked[0][2]["input"][1]["content"]
     kinds = [part["type"] for part in content]
     assert kinds[-4:] == ["input_text", "input_image", "input_text", "input_file"]
     assert CSV.decode() in content[0]["text"]
@@ -236,19 +236,19 @@ def test_openai_is_sent_text_image_and_file_in_order(tmp_path: Path) -> None:
 
 def test_a_compatible_service_gets_images_and_with_a_setting_documents(tmp_path: Path) -> None:
     image = build_files()[1:3]
-    told = asyncio.run(
+    result = asyncio.run(
         send_to(tmp_path / "a", [chat_answer("Yes.")] * 2, "openai:qwen", image, is_local=True)
     )
-    content = told.asked[0][2]["messages"][1]["content"]
+    content = result.asked[0][2]["messages"][1]["content"]
     assert [part["type"] for part in content] == ["text", "text", "image_url"]
     with pytest.raises(ApiError, match="takes no PDF documents"):
         asyncio.run(send_to(tmp_path / "b", [], "openai:qwen", build_files(), is_local=True))
 
 
 def test_a_model_that_takes_no_images_is_told_of_earlier_ones(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(chat_answer("One."), chat_answer("Two.")) as told:
-            config = {"base_url": f"{told.url}/v1"}
+    async def scenario() -> None:
+        async with provider(chat_answer("One."), chat_answer("Two.")) as result:
+            config = {"base_url": f"{result.url}/v1"}
             async with open_agent_session(tmp_path, Time(), **config) as open_room:
                 room: AgentSession = await open_room(model="openai:qwen")
                 await room.send(build_files()[1:3])
@@ -258,11 +258,11 @@ def test_a_model_that_takes_no_images_is_told_of_earlier_ones(tmp_path: Path) ->
                 link = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
                 with pytest.raises(ApiError, match="takes no images"):
                     await room.send([link], settings={"accepts": []})
-        second = json.dumps(told.asked[1][2]["messages"])
+        second = json.dumps(result.asked[1][2]["messages"])
         assert encode(PNG) not in second
         assert "attachments/file.png, image/png, 16 bytes, not shown" in second
 
-    run(talk())
+    run(scenario())
 
 
 def test_an_image_that_the_provider_would_refuse_is_refused_here(tmp_path: Path) -> None:
@@ -276,10 +276,10 @@ def test_an_image_that_the_provider_would_refuse_is_refused_here(tmp_path: Path)
 def test_the_middle_of_a_long_text_is_left_to_the_tools(tmp_path: Path) -> None:
     long = "\n".join(f"line {number}" for number in range(20_000)).encode()
     message = [{"type": "file", "name": "log.txt", "data": encode(long)}]
-    told = asyncio.run(
+    result = asyncio.run(
         send_to(tmp_path, [chat_answer("Read.")] * 2, "openai:qwen", message, is_local=True)
     )
-    text = json.dumps(told.asked[0][2]["messages"][1])
+    text = json.dumps(result.asked[0][2]["messages"][1])
     assert len(text) < 40_000
     assert "line 19999" in text
     assert "characters omitted" in text

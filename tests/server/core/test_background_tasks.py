@@ -49,8 +49,10 @@ def test_a_task_ends_and_is_reported(tmp_path: Path) -> None:
         tasks = shop.services.tasks
         assert await tasks.tail(done) == "one\ntwo\nthree\n"
         assert await tasks.tail(done, 1) == "three\n"
-        told = [one["status"] for one in await shop.signals("task:updated") if one["id"] == good.id]
-        assert told[0] == "running"
+        result = [
+            one["status"] for one in await shop.signals("task:updated") if one["id"] == good.id
+        ]
+        assert result[0] == "running"
         assert {task.id for task in await tasks.list_tasks(shop.session_id)} == {good.id, bad.id}
 
     run_with_tools(tmp_path, do)

@@ -27,7 +27,7 @@ Fakes = Callable[..., None]
 
 @pytest.mark.spec("chat-send-fields", "turn-events")
 def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             ack = await room.send("hello", thinking_override=True)
@@ -52,14 +52,14 @@ def test_one_exchange_comes_in_order(tmp_path: Path) -> None:
             ]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-send-queue")
 def test_a_second_message_waits_and_then_has_its_own_run(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
         fakes(ScriptedModel([gate.wait, "first"], "second"))
         async with open_agent_session(tmp_path) as opened:
@@ -98,12 +98,12 @@ def test_a_second_message_waits_and_then_has_its_own_run(
             assert len(room.turns()) == 4
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-send-queue")
 def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             both = await asyncio.gather(
@@ -113,7 +113,7 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
             assert len({ack["turn_id"] for ack in both}) == 1
             assert [turn["role"] for turn in room.turns()] == ["user", "assistant"]
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-question")
@@ -126,7 +126,7 @@ def test_a_message_that_is_sent_twice_is_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any]) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
@@ -147,12 +147,12 @@ def test_a_question_waits_for_its_answer(tmp_path: Path, answer: dict[str, Any])
             assert room.mirror.session["status"] == "completed"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-question")
 def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
@@ -172,7 +172,7 @@ def test_a_question_is_shown_whole_and_waiting(tmp_path: Path) -> None:
             assert room.heard[-2][1]["status"] == "completed"
             assert room.heard[-1][1]["status"] == "waiting_for_input"
 
-    run(talk())
+    run(scenario())
 
 
 ASK = '{"questions": [{"question": "Which?", "options": [{"label": "A"}]}]}'
@@ -201,7 +201,7 @@ def test_a_question_waits_only_when_it_is_one_and_comes_last(
 ) -> None:
     """What runs before it may take long, and nobody can answer until it is asked."""
 
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(pieces, "end"), FakeTool("Look", lambda _: "there"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -225,14 +225,14 @@ def test_a_question_waits_only_when_it_is_one_and_comes_last(
             assert room.texts()[-1] == "end"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-question")
 def test_an_answer_may_come_before_the_chat_has_ended(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(build_call_pieces("AskUserQuestion", "c1", ASK), "end"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -261,14 +261,14 @@ def test_an_answer_may_come_before_the_chat_has_ended(
             assert room.texts()[-1] == "end"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_question_that_is_broken_off_stays_as_far_as_it_came(
     tmp_path: Path, fakes: Fakes, fails: bool
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun = asyncio.Event()
 
         async def hang() -> None:
@@ -299,13 +299,13 @@ def test_a_question_that_is_broken_off_stays_as_far_as_it_came(
             assert room.texts()[-1] == "again"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_question_that_was_stopped_before_it_was_asked(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(build_call_pieces("AskUserQuestion", "c1", ASK), "end"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -330,12 +330,12 @@ def test_a_question_that_was_stopped_before_it_was_asked(
             assert room.texts()[-1] == "on we go"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-answer")
 def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
@@ -349,12 +349,12 @@ def test_words_are_an_answer_to_a_single_question(tmp_path: Path) -> None:
             assert room.turns()[-1]["status"] == "completed"
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-answer")
 def test_answers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("ask")
@@ -370,12 +370,12 @@ def test_answers_that_do_not_fit_are_refused(tmp_path: Path) -> None:
                 assert refused.value.status in (409, 422)
             assert room.mirror.session["status"] == "waiting_for_input"
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-stop")
 def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun, never = asyncio.Event(), asyncio.Event()
 
         async def hang() -> None:
@@ -406,12 +406,12 @@ def test_stop_keeps_what_was_said(tmp_path: Path, fakes: Fakes) -> None:
             assert [row.status for row in runs] == ["interrupted", "completed"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("chat-stop")
 def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun = asyncio.Event()
 
         async def hang() -> None:
@@ -436,12 +436,12 @@ def test_stop_cancels_a_tool_and_lets_the_queue_go_on(tmp_path: Path, fakes: Fak
             )
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("whatif-branch")
 def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("a1", "a2", "a3")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -461,12 +461,12 @@ def test_whatif_goes_on_from_a_step_on_a_new_branch(tmp_path: Path, fakes: Fakes
                 await room.send("q4", whatif={"from_step": 0, "deprecate_entry_ids": ["unknown"]})
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("session-compact", "chat-compact")
 def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             with pytest.raises(ApiError, match="nothing to compact"):
@@ -488,11 +488,11 @@ def test_compact_makes_a_turn_of_its_own(tmp_path: Path) -> None:
             assert 0 < turn["saved_ratio"] < 1
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_what_is_not_ones_own_or_not_allowed(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             key: KeyRow = room.caller.key
@@ -514,7 +514,7 @@ def test_what_is_not_ones_own_or_not_allowed(tmp_path: Path) -> None:
             assert refused.value.code == "no_model"
             assert room.turns() == []
 
-    run(talk())
+    run(scenario())
 
 
 def _fields(key: KeyRow) -> dict[str, Any]:

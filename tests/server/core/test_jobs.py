@@ -42,18 +42,18 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 def test_work_gives_its_result_or_its_error() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60)
         assert await jobs.run("anna", lambda check: 7) == 7
         with pytest.raises(ZeroDivisionError):
             await jobs.run("anna", lambda check: 1 // 0)
         jobs.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_job_ends_when_its_caller_is_cancelled() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60, threads=1)
         endless = EndlessWork()
         task = asyncio.create_task(jobs.run("anna", endless))
@@ -63,11 +63,11 @@ def test_a_job_ends_when_its_caller_is_cancelled() -> None:
         assert await jobs.run("anna", lambda check: "free again") == "free again"
         jobs.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_job_ends_when_its_time_is_up() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(0.05)
         endless = EndlessWork()
         with pytest.raises(ApiError) as caught:
@@ -76,11 +76,11 @@ def test_a_job_ends_when_its_time_is_up() -> None:
         await wait_for(endless.ended)
         jobs.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_jobs_end_when_the_server_stops() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60, threads=2)
         works = [EndlessWork() for _ in range(3)]
         tasks = [asyncio.create_task(jobs.run("anna", work)) for work in works]
@@ -92,11 +92,11 @@ def test_jobs_end_when_the_server_stops() -> None:
             await jobs.run("anna", lambda check: 1)
         assert not works[2].begun.is_set()
 
-    run(talk())
+    run(scenario())
 
 
 def test_one_person_cannot_take_all_threads() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60, threads=4)
         works = [EndlessWork() for _ in range(20)]
         tasks = [asyncio.create_task(jobs.run("anna", work)) for work in works]
@@ -106,11 +106,11 @@ def test_one_person_cannot_take_all_threads() -> None:
         jobs.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    run(talk())
+    run(scenario())
 
 
 def test_the_person_with_the_fewest_jobs_is_next() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60, threads=2)
         order: list[str] = []
         first, second = EndlessWork(), EndlessWork()
@@ -133,11 +133,11 @@ def test_the_person_with_the_fewest_jobs_is_next() -> None:
         assert order == ["carl", "anna", "anna"]
         jobs.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_who_waits_and_leaves_takes_no_thread() -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         jobs = Jobs(60, threads=1)
         endless = EndlessWork()
         task = asyncio.create_task(jobs.run("anna", endless))
@@ -150,7 +150,7 @@ def test_who_waits_and_leaves_takes_no_thread() -> None:
         assert await jobs.run("carl", lambda check: 3) == 3
         jobs.close()
 
-    run(talk())
+    run(scenario())
 
 
 def replace_export(monkeypatch: pytest.MonkeyPatch) -> EndlessWork:
@@ -167,7 +167,7 @@ def test_an_export_ends_when_its_client_has_gone(
     endless = replace_export(monkeypatch)
 
     async def test(ask: ServerClient) -> None:
-        await ask.talk()
+        await ask.create_session()
         messages: list[Any] = [{"type": "http.request", "body": b"", "more_body": False}]
 
         async def receive() -> Any:
@@ -204,7 +204,7 @@ def test_an_export_that_takes_too_long_is_refused(
     endless = replace_export(monkeypatch)
 
     async def test(ask: ServerClient) -> None:
-        await ask.talk()
+        await ask.create_session()
         answer = await ask("GET", "/api/sessions/sess_1/export", params={"format": "json"})
         assert (answer.status_code, answer.json()["code"]) == (503, "too_slow")
         await wait_for(endless.ended)

@@ -36,7 +36,7 @@ class Bench:
 
     async def session(self, name: str = "sess_1") -> str:
         self.bus.listen(name, self.heard.append)
-        await self.journal.create(OWNER, {"id": name, "intent": "a talk"})
+        await self.journal.create(OWNER, {"id": name, "intent": "a session"})
         return name
 
     async def log(self, name: str) -> list[LogEntry]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from helpers.server.random_sessions import SessionLog, session_logs
-from helpers.server.server_client import TALK, ServerClient, open_server, run_with_server
+from helpers.server.server_client import SESSION_EVENTS, ServerClient, open_server, run_with_server
 from open_token.model.log_events import Json, LogEntry, NewEvent, merge_deltas
 from open_token.model.session_types import to_builtins
 from open_token.server.clock import Clock
@@ -59,7 +59,7 @@ def with_pause(folder: Path, test: Callable[[ServerClient], Any]) -> Any:
 
     async def whole() -> Any:
         async with open_server(folder, hands.clock()) as ask:
-            await ask.talk()
+            await ask.create_session()
             hands.move(3600)
             await ask.services.journal.write(ask.owner, "sess_1", lambda state: MORE)
             return await asyncio.wait_for(test(ask), 60)
@@ -105,7 +105,7 @@ async def shown(ask: ServerClient, session_id: str) -> list[Any]:
 @pytest.mark.spec("replay-start", "replay-speeds", "type-replay-status")
 def test_the_same_turns(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> None:
-        await ask.talk()
+        await ask.create_session()
         session_id = await begun(ask, speed=5)
         standing = await until(ask, session_id, is_over)
         assert standing == {
@@ -117,7 +117,7 @@ def test_the_same_turns(tmp_path: Path) -> None:
         }
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
         state = await ask.state(session_id)
-        assert (state.session.status, state.session.intent) == ("completed", "A talk")
+        assert (state.session.status, state.session.intent) == ("completed", "A session")
         assert len(state.checkpoints) == 1
         await asyncio.gather(*ask.services.replays._tasks)
         assert await ask.services.store.setting(replay.PENDING_KEY) is None
@@ -127,7 +127,7 @@ def test_the_same_turns(tmp_path: Path) -> None:
 
 def test_only_the_current_branch_is_played(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> None:
-        await ask.talk(*MORE, ("branch.moved", {"head": "entry_3", "reason": "rewind"}))
+        await ask.create_session(*MORE, ("branch.moved", {"head": "entry_3", "reason": "rewind"}))
         session_id = await begun(ask)
         await until(ask, session_id, is_over)
         assert await shown(ask, session_id) == await shown(ask, "sess_1")
@@ -311,8 +311,8 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
         assert taken["replay"] == "mismatch"
         standing = await until(ask, session_id, lambda standing: standing["status"] == "mismatch")
         log = await ask.services.store.read_log(ask.owner, session_id, 0, 1000)
-        told = [entry.data for entry in log if entry.kind == "signal.sent"]
-        assert told == [
+        output = [entry.data for entry in log if entry.kind == "signal.sent"]
+        assert output == [
             {
                 "event": "replay:input_mismatch",
                 "payload": {
@@ -414,7 +414,7 @@ def test_big_results_are_there_too(tmp_path: Path) -> None:
             made.append(
                 ("tool.result", {"turn_id": "turn_9", "tool_call_id": name, "result": result})
             )
-        await ask.talk()
+        await ask.create_session()
         await ask.services.journal.write(
             ask.owner,
             "sess_1",
@@ -464,22 +464,22 @@ def test_a_replay_that_is_stopped_or_deleted(tmp_path: Path) -> None:
 @pytest.mark.spec("replay-preview")
 def test_what_cannot_be_played(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk(("run.started", {"run_id": "run_9"}))
+        await ask.create_session(("run.started", {"run_id": "run_9"}))
         await ask.services.journal.create(ask.owner, {"id": "sess_2", "intent": "Nothing"})
-        await ask.services.journal.create(ask.owner, {"id": "sess_3"}, lambda state: TALK)
+        await ask.services.journal.create(ask.owner, {"id": "sess_3"}, lambda state: SESSION_EVENTS)
         found = {}
         for name in ("sess_1", "sess_2", "sess_3", "sess_none"):
-            told = await ask("GET", f"/api/sessions/{name}/replay/preview", who="reader")
+            output = await ask("GET", f"/api/sessions/{name}/replay/preview", who="reader")
             made = await ask("POST", f"/api/sessions/{name}/replay")
-            found[name] = (told.status_code, told.json().get("supported"), made.status_code)
+            found[name] = (output.status_code, output.json().get("supported"), made.status_code)
         return found, (await ask("GET", "/api/sessions/sess_2/replay/preview")).json()
 
-    found, told = run_with_server(tmp_path, test)
+    found, output = run_with_server(tmp_path, test)
     assert found["sess_1"] == (200, False, 409)
     assert found["sess_2"] == (200, False, 409)
     assert found["sess_3"] == (200, True, 200)
     assert found["sess_none"] == (404, None, 404)
-    assert told == {
+    assert output == {
         "session_id": "sess_2",
         "intent": "Nothing",
         "supported": False,
@@ -510,10 +510,14 @@ class OnlyLog:
 
 
 @given(session_logs())
-def test_any_session_is_played_as_it_was(talk: SessionLog) -> None:
+def test_any_session_is_played_as_it_was(session_log: SessionLog) -> None:
     async def items() -> list[ScriptItem]:
         script = Script(
-            cast(Any, OnlyLog(talk.entries)), "user", "sess_1", len(talk.entries), "sess_2"
+            cast(Any, OnlyLog(session_log.entries)),
+            "user",
+            "sess_1",
+            len(session_log.entries),
+            "sess_2",
         )
         return [item async for item in script.items(0)]
 
@@ -521,7 +525,7 @@ def test_any_session_is_played_as_it_was(talk: SessionLog) -> None:
     state.add("session.created", {"session": {}}, "2026-01-01T00:00:00Z")
     for kind, data in merge_deltas([item.step for item in asyncio.run(items())]):
         state.add(kind, data, "2026-01-01T00:00:00Z")
-    assert bare(state) == bare(talk.state)
+    assert bare(state) == bare(session_log.state)
 
 
 def bare(state: SessionState) -> list[Any]:

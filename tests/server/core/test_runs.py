@@ -56,7 +56,7 @@ async def another(room: AgentSession, after: float = LEASE + 1) -> None:
     "after", [LEASE + 1, 3600.0, -3600.0]
 )  # also when the clock was set meanwhile
 def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, after: float) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(["half " * 300, "lost", Killed()], "whole")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -76,12 +76,12 @@ def test_a_crash_in_an_answer_keeps_its_words(tmp_path: Path, fakes: Fakes, afte
             await room.check()
             await room.services.runner.close()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.parametrize("is_idempotent", [True, False])
 def test_a_crash_in_a_tool(tmp_path: Path, fakes: Fakes, is_idempotent: bool) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         deaths = [Killed()]
 
         def does(_: Any) -> str:
@@ -114,11 +114,11 @@ def test_a_crash_in_a_tool(tmp_path: Path, fakes: Fakes, is_idempotent: bool) ->
             await room.check()
             await room.services.runner.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel(*([Killed()] for _ in range(20)))
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -136,11 +136,11 @@ def test_attempts_have_an_end(tmp_path: Path, fakes: Fakes) -> None:
             assert [row.status for row in runs] == ["failed"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_stop_of_a_run_whose_process_died(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel(["half " * 300, Killed()], "next"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -152,11 +152,11 @@ def test_stop_of_a_run_whose_process_died(tmp_path: Path, fakes: Fakes) -> None:
             assert room.texts()[1:] == ["half " * 300, "again", "next"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
         async def hang() -> None:
@@ -182,13 +182,13 @@ def test_a_worker_that_lost_its_run_writes_nothing_more(tmp_path: Path, fakes: F
             await room.check()
             await slow.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
         async def hang() -> None:
@@ -212,7 +212,7 @@ def test_after_a_store_that_failed_workers_have_time_to_keep_their_runs(
             await room.rest()
             assert room.texts() == ["go", "one two"]
 
-    run(talk())
+    run(scenario())
 
 
 class Failing:
@@ -249,7 +249,7 @@ class Failing:
 def test_a_store_that_fails_for_a_while_is_waited_for(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
@@ -270,7 +270,7 @@ def test_a_store_that_fails_for_a_while_is_waited_for(
             assert (done.status, done.attempts, done.error) == ("completed", 1, None)
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_the_model_is_not_asked_again_before_an_answer_would_fit(
@@ -279,7 +279,7 @@ def test_the_model_is_not_asked_again_before_an_answer_would_fit(
     """A disk that is nearly full has room for a lease and for a few words, and still none for an
     answer."""
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             monkeypatch.setattr(runs, "_RETRY_PAUSE", 0.0)
@@ -313,13 +313,13 @@ def test_the_model_is_not_asked_again_before_an_answer_would_fit(
             assert await store.setting("runs.trial") is None
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_store_that_will_not_come_back_is_not_waited_for(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
@@ -341,13 +341,13 @@ def test_a_store_that_will_not_come_back_is_not_waited_for(
                 await (await asking)
             assert caught.value.code == "store.damaged"
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_fault_of_the_store_that_does_not_pass_is_reported(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
@@ -362,13 +362,13 @@ def test_a_fault_of_the_store_that_does_not_pass_is_reported(
             assert (error["code"], error["message"]) == ("store.value", "the disk is full")
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_stop_that_cannot_be_written_is_reported(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             failing = Failing(room, monkeypatch)
@@ -389,11 +389,11 @@ def test_a_stop_that_cannot_be_written_is_reported(
             assert (await room.services.chat.stop(room.caller, room.id))["stopped"]
             assert room.mirror.session["status"] == "interrupted"
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_server_that_stops_goes_on_at_the_next_start(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         time = Time()
         begun = asyncio.Event()
 
@@ -413,7 +413,7 @@ def test_a_server_that_stops_goes_on_at_the_next_start(tmp_path: Path, fakes: Fa
             assert room.texts() == ["go", "half ", "and whole"]
             assert room.mirror.session["status"] == "completed"
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
@@ -422,7 +422,7 @@ def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
     async def behind(_: SqliteStore, now: str) -> str:
         return format_timestamp(parse_timestamp(now) - timedelta(seconds=20))
 
-    async def talk() -> None:
+    async def scenario() -> None:
         begun = asyncio.Event()
 
         async def hang() -> None:
@@ -448,12 +448,12 @@ def test_a_run_is_put_down_by_the_clock_that_leases_count_by(
             await room.services.runner.close()
             assert leases[-1] < await store.time(now)
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("ask-user-question")
 def test_a_question_survives_a_restart(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         time = Time()
         async with open_agent_session(tmp_path, time) as opened:
             room = await opened()
@@ -466,11 +466,11 @@ def test_a_question_survives_a_restart(tmp_path: Path) -> None:
             assert {turn["status"] for turn in room.turns()} == {"completed"}
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_deleted_session_takes_its_run_along(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         begun, gate = asyncio.Event(), asyncio.Event()
 
         async def hang() -> None:
@@ -488,11 +488,11 @@ def test_a_deleted_session_takes_its_run_along(tmp_path: Path, fakes: Fakes) -> 
             await died(room)
             assert not await room.services.store.renew_lease(Fence(run_id="run", token=1), "2026")
 
-    run(talk())
+    run(scenario())
 
 
 def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         gate = asyncio.Event()
         fakes(ScriptedModel([gate.wait, "a"], [gate.wait, "b"], [gate.wait, "c"]))
         async with open_agent_session(tmp_path, limits=Limits(runs=2)) as opened:
@@ -506,11 +506,11 @@ def test_no_more_work_at_once_than_is_allowed(tmp_path: Path, fakes: Fakes) -> N
                 await room.rest()
             assert {room.texts()[-1] for room in several} == {"a", "b", "c"}
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         time = Time()
         async with open_agent_session(tmp_path, time, role="gateway") as opened:
             room = await opened()
@@ -528,14 +528,14 @@ def test_a_node_that_is_no_worker_leaves_runs_alone(tmp_path: Path) -> None:
             runs = await room.services.store.runs(room.caller.user.id, room.id)
             assert [row.status for row in runs] == ["interrupted", "completed"]
 
-    run(talk())
+    run(scenario())
 
 
 def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> None:
     """A task that is cancelled before its first step hears nothing of it; the run is stopped all
     the same."""
 
-    async def talk() -> None:
+    async def scenario() -> None:
         fakes(ScriptedModel("one", "two"))
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
@@ -550,7 +550,7 @@ def test_stop_at_the_very_moment_of_the_claim(tmp_path: Path, fakes: Fakes) -> N
             assert [row.status for row in runs] == ["interrupted"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_stop_while_the_claim_is_under_way(
@@ -558,7 +558,7 @@ def test_stop_while_the_claim_is_under_way(
 ) -> None:
     """The log ends the run at once; the worker sees that, calls no model and ends the row."""
 
-    async def talk() -> None:
+    async def scenario() -> None:
         model = ScriptedModel("never said")
         fakes(model)
         async with open_agent_session(tmp_path) as opened:
@@ -589,13 +589,13 @@ def test_stop_while_the_claim_is_under_way(
             assert [row.status for row in rows] == ["interrupted"]
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 def test_after_a_crash_a_run_goes_on_at_once(tmp_path: Path, fakes: Fakes) -> None:
     """The lock of the data folder proves that the process that held the lease is gone."""
 
-    async def talk() -> None:
+    async def scenario() -> None:
         time = Time()
         begun = asyncio.Event()
 
@@ -624,4 +624,4 @@ def test_after_a_crash_a_run_goes_on_at_once(tmp_path: Path, fakes: Fakes) -> No
             await room.rest()
             assert room.texts()[-1] == "and whole"
 
-    run(talk())
+    run(scenario())

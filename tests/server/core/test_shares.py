@@ -39,7 +39,7 @@ def test_the_turn_itself_stays_as_it_was() -> None:
     assert turn == whole()
 
 
-def test_system_turns_are_not_for_strangers() -> None:
+def test_shares_do_not_show_system_turns() -> None:
     turn = whole()
     turn.role = "system"
     assert redact_turn(turn, ShareTerms(include_thinking=True)) is None

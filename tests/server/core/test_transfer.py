@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 import open_token
-from helpers.server.server_client import TALK, ServerClient, run_with_server
+from helpers.server.server_client import SESSION_EVENTS, ServerClient, run_with_server
 from helpers.signers import create_key, public
 from open_token import api
 from open_token.errors import OpenTokenError, StoreError
@@ -47,7 +47,7 @@ def test_blobs_are_exported_in_full(tmp_path: Path, value: Any, media_type: str)
             "media_type": media_type,
             "preview": blob.preview[:20],
         }
-        await ask.talk()
+        await ask.create_session()
         made = [
             ("turn.opened", {"turn": {"turn_id": "turn_9"}}),
             ("tool.called", {"turn_id": "turn_9", "call": {"id": "tc_9", "tool_name": "Read"}}),
@@ -71,7 +71,7 @@ def test_a_result_that_only_looks_like_a_blob(tmp_path: Path) -> None:
 
     async def test(ask: ServerClient) -> Any:
         call = {"id": "tc_9", "tool_name": "Read"}
-        await ask.talk(
+        await ask.create_session(
             ("turn.opened", {"turn": {"turn_id": "turn_9"}}),
             ("tool.called", {"turn_id": "turn_9", "call": call}),
             ("tool.result", {"turn_id": "turn_9", "tool_call_id": "tc_9", "result": odd}),
@@ -180,7 +180,7 @@ def test_big_results_become_blobs_and_come_back(tmp_path: Path) -> None:
 @pytest.mark.spec("session-import")
 def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         files = ask.services.workspaces.get("sess_1").folder / "sub"
         files.mkdir(parents=True)
         (files / "a.txt").write_text("alpha")
@@ -188,7 +188,7 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
         packed.write_bytes(
             (await ask("GET", "/api/sessions/sess_1/export?exported_at=omit")).content
         )
-        told = await sent(ask, packed, "preview-import")
+        output = await sent(ask, packed, "preview-import")
         answer = await sent(ask, packed, name="Again")
         again = answer.json()
         there = ask.services.workspaces.get(again["session_id"]).folder
@@ -196,16 +196,16 @@ def test_our_zip_brings_the_workspace_along(tmp_path: Path) -> None:
         first = await exported(ask, "sess_1", include="visible-only")
         second = await exported(ask, again["session_id"], include="visible-only")
         assert first["events"] == second["events"]
-        return told.json(), again
+        return output.json(), again
 
-    told, again = run_with_server(tmp_path / "data", test)
-    assert (told["reader"], told["title"], told["turns"], told["models"]) == (
+    output, again = run_with_server(tmp_path / "data", test)
+    assert (output["reader"], output["title"], output["turns"], output["models"]) == (
         "open_token",
-        "A talk",
+        "A session",
         3,
         ["demo"],
     )
-    assert told["warnings"] == []
+    assert output["warnings"] == []
     assert (again["intent"], again["status"], again["imported_from"]) == (
         "Again",
         "completed",
@@ -218,8 +218,10 @@ def test_a_file_that_was_changed_says_so(tmp_path: Path) -> None:
     document["events"][0]["content"] = {"mime": "text/plain", "text": "something else"}
     path = tmp_path / "changed.json"
     path.write_bytes(msgspec.json.encode(document))
-    told = run_with_server(tmp_path / "data", lambda ask: sent(ask, path, "preview-import")).json()
-    assert "hash" in told["warnings"][0]
+    output = run_with_server(
+        tmp_path / "data", lambda ask: sent(ask, path, "preview-import")
+    ).json()
+    assert "hash" in output["warnings"][0]
 
 
 def test_an_import_that_fails_half_way_leaves_nothing(
@@ -254,8 +256,8 @@ def test_an_import_that_fails_half_way_leaves_nothing(
 
 def test_a_crash_in_the_middle_is_swept_up(tmp_path: Path) -> None:
     async def crash(ask: ServerClient) -> None:
-        await ask.talk(session_id="sess_half")
-        await ask.talk(session_id="sess_whole")
+        await ask.create_session(session_id="sess_half")
+        await ask.create_session(session_id="sess_whole")
         await ask.services.store.set_setting(PENDING_KEY, f'{{"sess_half": "{ask.owner}"}}')
 
     async def after(ask: ServerClient) -> Any:
@@ -270,7 +272,7 @@ def test_the_import_of_another_node_is_left_alone(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
         services = ask.services
         for name in ("sess_new", "sess_old"):
-            await ask.talk(session_id=name)
+            await ask.create_session(session_id=name)
         old = Clock(moment=lambda: datetime.now(UTC) + timedelta(hours=1))
         await services.store.set_setting(
             PENDING_KEY, f'{{"sess_new": "{ask.owner}", "sess_gone": "{ask.owner}"}}'
@@ -295,7 +297,7 @@ def test_several_conversations(tmp_path: Path) -> None:
     lines = []
     for name in ("sess_a", "sess_b"):
         state = SessionState(name)
-        steps = [("session.created", {"session": {"intent": name}}), *TALK]
+        steps = [("session.created", {"session": {"intent": name}}), *SESSION_EVENTS]
         lines += [
             msgspec.json.encode(state.add(kind, data, "2026-01-01T00:00:00Z"))
             for kind, data in steps
@@ -355,7 +357,7 @@ def test_an_imported_session_can_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("My talk", "My talk"),
+        ("My session", "My session"),
         (" \n ", "First"),
         ("", "First"),
         ("a\x00b\nc\x1b", "ab c"),
@@ -404,22 +406,22 @@ def test_the_policy_of_this_machine_wins(tmp_path: Path) -> None:
         extra = send_user_message(
             "turn_9", build_text_blocks("Write to anna.schmidt@mail-of-anna.de please.")
         )
-        await ask.talk(*extra)
+        await ask.create_session(*extra)
         return await ask(
             "GET",
             "/api/sessions/sess_1/export?format=json&redact=none&include=include-internal&internal=full",
         )
 
-    told = run_with_server(tmp_path, test).text
-    assert "mail-of-anna" not in told
-    assert '"summary": "extract"' in told
+    output = run_with_server(tmp_path, test).text
+    assert "mail-of-anna" not in output
+    assert '"summary": "extract"' in output
 
 
 def test_exports_are_signed_with_the_key_of_the_server(tmp_path: Path) -> None:
     key = create_key(tmp_path)
 
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         return await exported(ask, "sess_1"), await exported(ask, "sess_1", integrity="none")
 
     signed, bare = run_with_server(tmp_path / "server", test, sign_key=key)
@@ -436,7 +438,7 @@ def test_a_key_that_cannot_sign_is_the_operators_trouble(
     (tmp_path / "rubbish").chmod(0o600)
 
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         return await ask("GET", "/api/sessions/sess_1/export?format=json")
 
     for key in ("missing", "rubbish"):
@@ -462,7 +464,7 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
         return bytes(made[: rolls.choice((len(made), rolls.randrange(1, len(made))))])
 
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         packed = (await ask("GET", "/api/sessions/sess_1/export")).content
         found = []
         for _ in range(150):
@@ -483,7 +485,7 @@ def test_broken_files_are_refused_and_leave_nothing(tmp_path: Path) -> None:
 
 def test_files_of_the_user_are_not_part_of_a_bundle(tmp_path: Path) -> None:
     async def list_names(ask: ServerClient) -> list[str]:
-        session_id = await ask.talk()
+        session_id = await ask.create_session()
         ask.services.workspaces.bind(session_id, tmp_path)
         answer = await ask("GET", f"/api/sessions/{session_id}/export")
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:

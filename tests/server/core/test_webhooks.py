@@ -100,16 +100,16 @@ async def say(server: RestServer, text: str) -> Any:
 
 
 @pytest.mark.spec("webhook-routes")
-def test_each_kind_of_end_is_told_and_signed(tmp_path: Path) -> None:
+def test_each_kind_of_end_is_sent_and_signed(tmp_path: Path) -> None:
     async def play(server: RestServer, receiver: Receiver, url: str) -> None:
         hook = await call(server, "POST", "/api/webhooks", {"url": url})
         outcomes = [await say(server, text) for text in ("hello", "ask", "fail")]
         await receiver.until(3)
-        told = {body["data"]["session_id"]: body for body in receiver.bodies()}
-        kinds = [told[outcome["session_id"]]["type"] for outcome in outcomes]
+        result = {body["data"]["session_id"]: body for body in receiver.bodies()}
+        kinds = [result[outcome["session_id"]]["type"] for outcome in outcomes]
         assert kinds == ["turn.end", "question", "failure"]
         for outcome in outcomes:
-            data = told[outcome["session_id"]]["data"]
+            data = result[outcome["session_id"]]["data"]
             for name in ("chat_run_id", "status", "result", "turn_id", "questions"):
                 assert data[name] == outcome[name]
         assert all(is_signed(hook["secret"], *request) for request in receiver.requests)
@@ -120,7 +120,7 @@ def test_each_kind_of_end_is_told_and_signed(tmp_path: Path) -> None:
     played(tmp_path, play)
 
 
-def test_only_what_is_wanted_is_told(tmp_path: Path) -> None:
+def test_only_subscribed_events_are_sent(tmp_path: Path) -> None:
     async def play(server: RestServer, receiver: Receiver, url: str) -> None:
         hook = await call(server, "POST", "/api/webhooks", {"url": url, "events": ["failure"]})
         for text in ("hello", "ask", "fail"):

@@ -258,9 +258,9 @@ def test_those_who_watch_are_reported(tmp_path: Path) -> None:
         await publish_files_changed(
             shop.services, shop.owner, shop.session_id, "written", *map(str, range(150))
         )
-        (told,) = await shop.signals("workspace:files_changed")
-        assert (told["action"], len(told["paths"]), told["more"]) == ("written", 100, 50)
-        assert told["session_id"] == shop.session_id
+        (result,) = await shop.signals("workspace:files_changed")
+        assert (result["action"], len(result["paths"]), result["more"]) == ("written", 100, 50)
+        assert result["session_id"] == shop.session_id
 
     run_with_tools(tmp_path, do)
 

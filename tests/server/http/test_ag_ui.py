@@ -49,7 +49,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.spec("ag-ui-route")
-def test_a_run_is_told_in_order(rest: RestServer) -> None:
+def test_the_events_of_a_run_are_in_order(rest: RestServer) -> None:
     assert kinds(run_agent(rest, "think")) == [
         "RUN_STARTED",
         "REASONING_START",

@@ -166,7 +166,7 @@ def test_a_compaction_is_answered_with_its_entry(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
         await ask.services.journal.create(ask.owner, {"id": "sess_0"})
         refused = await ask("POST", "/api/sessions/sess_0/compact")
-        await ask.talk()
+        await ask.create_session()
         made = await ask("POST", "/api/sessions/sess_1/compact")
         return refused, made.json(), (await ask("GET", "/api/sessions/sess_1/messages")).json()
 

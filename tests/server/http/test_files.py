@@ -43,8 +43,8 @@ def test_a_file_is_put_listed_read_renamed_copied_and_deleted(tmp_path: Path) ->
         }
         assert (await shop.ask("DELETE", "files/a")).json() == {"deleted": True}
         assert (await shop.ask("GET", "ls/")).json() == []
-        told = await shop.signals("workspace:files_changed")
-        assert [(one["action"], one["paths"]) for one in told] == [
+        result = await shop.signals("workspace:files_changed")
+        assert [(one["action"], one["paths"]) for one in result] == [
             ("written", ["a/b.txt"]),
             ("renamed", ["a/b.txt", "a/c.txt"]),
             ("copied", ["a/rename"]),
@@ -282,7 +282,7 @@ KINDS = st.sampled_from(["application/json", "multipart/form-data; boundary=x", 
 
 @given(st.lists(st.tuples(ROUTES, ODD, BODIES, KINDS), min_size=10, max_size=40))
 @settings(max_examples=10)
-def test_whatever_is_sent_the_server_has_an_answer(
+def test_the_server_answers_any_request(
     tmp_path_factory: pytest.TempPathFactory, sent: Any
 ) -> None:
     async def do(shop: ToolServer) -> None:

@@ -16,7 +16,7 @@ def test_health_is_open_and_says_what_it_tried(rest: RestServer) -> None:
 
 
 @pytest.mark.spec("health-routes")
-def test_health_tells_of_a_disk_that_cannot_be_written(rest: RestServer) -> None:
+def test_health_reports_a_disk_that_cannot_be_written(rest: RestServer) -> None:
     async def fails(key: str, value: str | None) -> None:
         raise StoreError("the disk is full")
 
@@ -29,7 +29,7 @@ def test_health_tells_of_a_disk_that_cannot_be_written(rest: RestServer) -> None
     }
 
 
-def test_health_tells_of_a_log_that_cannot_be_written(rest: RestServer) -> None:
+def test_health_reports_a_log_that_cannot_be_written(rest: RestServer) -> None:
     name, append = rest.session(), rest.services.store.append
 
     async def fails(step: object) -> None:
@@ -146,7 +146,7 @@ def test_models_that_are_not_listed_can_be_refused(tmp_path: Path) -> None:
         server.close()
 
 
-def test_the_address_of_a_local_service_is_only_told_to_the_owner(tmp_path: Path) -> None:
+def test_the_address_of_a_local_service_is_shown_only_to_the_owner(tmp_path: Path) -> None:
     server = RestServer(tmp_path, base_url="http://127.0.0.1:1/v1")
     try:
         assert server.get("/api/config/models")["baseUrl"] == "http://127.0.0.1:1/v1"

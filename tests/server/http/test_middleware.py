@@ -25,14 +25,14 @@ def test_a_line_for_each_request_without_what_it_held(
         rest.patch(f"/api/sessions/{name}", {"intent": "secret words"})
         rest.get(f"/api/sessions/{name}/messages")
         rest.call("GET", "/nowhere/at/all", key=None)
-    told = [fields(record) for record in caplog.records]
-    assert [(line["method"], line["route"], line["status"]) for line in told] == [
+    result = [fields(record) for record in caplog.records]
+    assert [(line["method"], line["route"], line["status"]) for line in result] == [
         ("GET", "/api/share/{token}", 200),
         ("PATCH", "/api/sessions/{session_id}", 200),
         ("GET", "/api/sessions/{session_id}/messages", 200),
         ("GET", "", 404),
     ]
-    assert [line.get("user") for line in told] == [None, rest.owner, rest.owner, None]
+    assert [line.get("user") for line in result] == [None, rest.owner, rest.owner, None]
     text = repr([record.__dict__ for record in caplog.records])
     for content in (token, name, "words", "nowhere", rest.key):
         assert content not in text
@@ -52,17 +52,17 @@ def test_what_breaks_inside_is_a_plain_500(caplog: pytest.LogCaptureFixture) -> 
     async def breaks(scope: Any, receive: Any, send: Any) -> None:
         raise ValueError("somebody's words")
 
-    told: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
-        told.append(message)
+        result.append(message)
 
     metrics = Metrics()
     asyncio.run(
         RequestLog(breaks, metrics)({"type": "http", "method": "BREW", "path": "/x"}, None, send)
     )
-    assert told[0]["status"] == 500
-    assert b"somebody" not in told[1]["body"]
+    assert result[0]["status"] == 500
+    assert b"somebody" not in result[1]["body"]
     assert "somebody" not in repr([record.__dict__ for record in caplog.records])
     assert fields(caplog.records[0])["error"] == "ValueError"
     assert 'method="OTHER",route="",status="500"' in metrics.render()

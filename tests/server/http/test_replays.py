@@ -23,7 +23,7 @@ from helpers.server.server_client import ServerClient, run_with_server
 )
 def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         made = await ask(
             "POST",
             "/api/sessions/sess_1/replay",
@@ -49,7 +49,7 @@ def test_speeds_that_there_are_not(tmp_path: Path, body: bytes) -> None:
 )
 def test_states_that_nobody_sets(tmp_path: Path, body: Any) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         replay = (await ask("POST", "/api/sessions/sess_1/replay", json={"speed": 2})).json()[
             "session_id"
         ]
@@ -60,7 +60,7 @@ def test_states_that_nobody_sets(tmp_path: Path, body: Any) -> None:
 
 def test_who_may_replay(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         codes = []
         for method, path in (("POST", "replay"), ("GET", "replay/preview"), ("PATCH", "replay")):
             for who in ("nobody", "ben", "reader"):

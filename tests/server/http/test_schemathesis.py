@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CHECKS = "not_a_server_error,response_schema_conformance,status_code_conformance,content_type_conformance"
-PATIENCE = 900
+TIMEOUT = 900
 
 
 @pytest.mark.full
@@ -36,13 +36,13 @@ def test_schemathesis_finds_nothing(tmp_path: Path, tool: Callable[[str], str]) 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as server:
         try:
             assert server.stdout is not None
-            told = json.loads(server.stdout.readline())
+            result = json.loads(server.stdout.readline())
             words = [
                 program,
                 "run",
-                f"{told['address']}/openapi.json",
+                f"{result['address']}/openapi.json",
                 "-H",
-                f"Authorization: Bearer {told['key']}",
+                f"Authorization: Bearer {result['key']}",
             ]
             words += [
                 "--checks",
@@ -56,7 +56,7 @@ def test_schemathesis_finds_nothing(tmp_path: Path, tool: Callable[[str], str]) 
                 "/events$",
             ]
             done = subprocess.run(
-                words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
+                words, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False
             )
         finally:
             server.terminate()

@@ -14,7 +14,7 @@ from open_token.server.clock import Clock
 
 
 @pytest.fixture
-def talk(rest: RestServer) -> str:
+def session_id(rest: RestServer) -> str:
     """A session in which somebody thought, called and remembered."""
     name = rest.session()
     rest.say(name, "hello")
@@ -51,56 +51,56 @@ def view(rest: RestServer, session_id: str, **terms: Any) -> Any:
 
 
 @pytest.mark.spec("share-create")
-def test_a_token_opens_the_turns(rest: RestServer, talk: str) -> None:
-    made = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})
+def test_a_token_opens_the_turns(rest: RestServer, session_id: str) -> None:
+    made = rest.post(f"/api/sessions/{session_id}/share", {"ttl_seconds": 60})
     assert made["url"] == f"http://server.test/api/share/{made['token']}"
     assert made["expires_at"] > rest.services.clock.now()
     seen = rest.get(f"/api/share/{made['token']}", key=None)
     assert [turn["role"] for turn in seen["turns"]] == ["user", "assistant"]
     assert seen["read_only"] is True
-    assert rest.get(f"/api/sessions/{talk}")["shared"] is True
+    assert rest.get(f"/api/sessions/{session_id}")["shared"] is True
     assert made.keys() == {"token", "url", "expires_at"}
     assert seen["expires_at"] == made["expires_at"]
-    assert rest.post(f"/api/sessions/{talk}/share")["expires_at"] is None
+    assert rest.post(f"/api/sessions/{session_id}/share")["expires_at"] is None
 
 
 @pytest.mark.spec("share-read")
-def test_strangers_do_not_see_what_is_inside(rest: RestServer, talk: str) -> None:
-    seen = str(view(rest, talk))
+def test_shares_do_not_show_internal_turns(rest: RestServer, session_id: str) -> None:
+    seen = str(view(rest, session_id))
     for hidden in ("secret thought", "a preference", "inside", rest.owner):
         assert hidden not in seen
     assert "good day" in seen
 
 
-def test_thoughts_are_shown_when_that_was_said(rest: RestServer, talk: str) -> None:
-    seen = str(view(rest, talk, include_thinking=True))
+def test_thoughts_are_shown_when_that_was_said(rest: RestServer, session_id: str) -> None:
+    seen = str(view(rest, session_id, include_thinking=True))
     assert "secret thought" in seen
     assert "a preference" not in seen
-    seen = str(view(rest, talk, include_internal=True))
+    seen = str(view(rest, session_id, include_internal=True))
     assert "secret thought" not in seen
     assert "a preference" in seen
-    seen = str(view(rest, talk, include_internal=True, include_thinking=True))
+    seen = str(view(rest, session_id, include_internal=True, include_thinking=True))
     assert "secret thought" in seen
 
 
 @pytest.mark.spec("share-revoke")
-def test_a_token_can_be_taken_back(rest: RestServer, talk: str) -> None:
-    place = f"/api/sessions/{talk}/share"
+def test_a_token_can_be_taken_back(rest: RestServer, session_id: str) -> None:
+    place = f"/api/sessions/{session_id}/share"
     one, two = (rest.post(place)["token"] for _ in range(2))
     assert rest.delete(f"{place}/{one}") == {"revoked": True}
     assert rest.refused("GET", f"/api/share/{one}", key=None) == 404
     assert rest.refused("DELETE", f"{place}/{one}") == 404
     assert rest.get(f"/api/share/{two}", key=None)
-    rest.patch(f"/api/sessions/{talk}/sharing", {"shared": False})
+    rest.patch(f"/api/sessions/{session_id}/sharing", {"shared": False})
     assert rest.refused("GET", f"/api/share/{two}", key=None) == 404
 
 
 @pytest.mark.spec("share-read")
-def test_only_the_owner_opens_and_closes(rest: RestServer, talk: str) -> None:
-    other, token = rest.person(), rest.post(f"/api/sessions/{talk}/share")["token"]
-    assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=other) == 404
-    assert rest.refused("DELETE", f"/api/sessions/{talk}/share/{token}", key=other) == 404
-    assert rest.refused("POST", f"/api/sessions/{talk}/share", {}, key=None) == 401
+def test_only_the_owner_opens_and_closes(rest: RestServer, session_id: str) -> None:
+    other, token = rest.person(), rest.post(f"/api/sessions/{session_id}/share")["token"]
+    assert rest.refused("POST", f"/api/sessions/{session_id}/share", {}, key=other) == 404
+    assert rest.refused("DELETE", f"/api/sessions/{session_id}/share/{token}", key=other) == 404
+    assert rest.refused("POST", f"/api/sessions/{session_id}/share", {}, key=None) == 401
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert rest.refused(method, f"/api/share/{token}", {}, key=None) == 405
     assert rest.get(f"/api/share/{token}", key=None)
@@ -110,8 +110,8 @@ def test_only_the_owner_opens_and_closes(rest: RestServer, talk: str) -> None:
     "terms",
     [{"ttl_seconds": 0}, {"ttl_seconds": -5}, {"ttl_seconds": 1 << 60}, {"ttl_seconds": "x"}],
 )
-def test_wrong_times_are_refused(rest: RestServer, talk: str, terms: object) -> None:
-    assert rest.refused("POST", f"/api/sessions/{talk}/share", terms) == 422
+def test_wrong_times_are_refused(rest: RestServer, session_id: str, terms: object) -> None:
+    assert rest.refused("POST", f"/api/sessions/{session_id}/share", terms) == 422
 
 
 @pytest.mark.spec("share-read")
@@ -135,16 +135,16 @@ def test_a_server_may_have_no_shares(closed: RestServer) -> None:
 
 
 @pytest.mark.spec("share-create")
-def test_a_share_ends_with_its_time(rest: RestServer, talk: str) -> None:
-    token = rest.post(f"/api/sessions/{talk}/share", {"ttl_seconds": 60})["token"]
+def test_a_share_ends_with_its_time(rest: RestServer, session_id: str) -> None:
+    token = rest.post(f"/api/sessions/{session_id}/share", {"ttl_seconds": 60})["token"]
     rest.services.clock = Clock(moment=lambda: datetime.now(UTC) + timedelta(seconds=61))
     assert rest.refused("GET", f"/api/share/{token}", key=None) == 404
 
 
-def test_secrets_are_masked_for_strangers(rest: RestServer, talk: str) -> None:
+def test_secrets_are_masked_in_shares(rest: RestServer, session_id: str) -> None:
     token = fill_placeholders("ghp_{alnum:36}", "share")[0]
     rest.write(
-        talk,
+        session_id,
         [
             ("turn.opened", {"turn": {"turn_id": "turn_b", "role": "assistant"}}),
             ("text.delta", {"turn_id": "turn_b", "text": f"use {token} or ask anna@tides.example"}),
@@ -152,18 +152,18 @@ def test_secrets_are_masked_for_strangers(rest: RestServer, talk: str) -> None:
             ("session.changed", {"changes": {"intent": f"Try {token}"}}),
         ],
     )
-    seen = view(rest, talk)
+    seen = view(rest, session_id)
     assert token not in str(seen)
     assert seen["session"]["intent"].startswith("Try [REDACTED:github_token:")
     assert "anna@tides.example" in str(seen)
     assert [turn["turn_id"] for turn in seen["turns"]][-1] == "turn_b"
-    assert "anna@tides.example" not in str(view(rest, talk, redact="pii"))
-    assert token in str(view(rest, talk, redact="none"))
+    assert "anna@tides.example" not in str(view(rest, session_id, redact="pii"))
+    assert token in str(view(rest, session_id, redact="none"))
 
 
 def test_the_host_header_does_not_choose_where_a_token_is_sent(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         headers = {"host": "evil.example"}
         return (await ask("POST", "/api/sessions/sess_1/share", json={}, headers=headers)).json()
 

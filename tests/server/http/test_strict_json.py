@@ -24,7 +24,7 @@ def passed(
     if is_cut:
         ahead.append({"type": "http.disconnect"})
     came: list[bytes] = []
-    told: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         while (message := await receive())["type"] == "http.request":
@@ -37,11 +37,11 @@ def passed(
         return ahead.pop(0)
 
     async def send(message: dict[str, Any]) -> None:
-        told.append(message)
+        result.append(message)
 
     scope = {"type": "http", "method": "POST", "headers": [(b"content-type", kind)]}
     asyncio.run(StrictJson(app)(scope, receive, send))
-    return told[0]["status"], b"".join(came)
+    return result[0]["status"], b"".join(came)
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ def test_a_second_request_that_does_not_come_is_not_waited_for(
 def test_a_body_that_comes_to_a_halt_is_not_waited_for(tmp_path: Path, watched: Watched) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
-            told = f"Authorization: Bearer {await create_key(server.services)}\r\nContent-Length: 100\r\n\r\n{{"
-            sent = START + b"Content-Type: application/json\r\n" + told.encode()
+            result = f"Authorization: Bearer {await create_key(server.services)}\r\nContent-Length: 100\r\n\r\n{{"
+            sent = START + b"Content-Type: application/json\r\n" + result.encode()
             reader, writer = await opened(server.address, sent)
             connection = await watched.came(0, len(sent))
             later(connection, BODY_SECONDS / 2)

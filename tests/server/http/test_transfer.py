@@ -34,7 +34,7 @@ EXPORT = "/api/sessions/sess_1/export"
 )
 def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         return await ask("GET", f"{EXPORT}?{words}")
 
     answer = run_with_server(tmp_path, test)
@@ -57,7 +57,7 @@ def test_a_plain_document(tmp_path: Path, words: str, form: str) -> None:
 @pytest.mark.spec("session-export")
 def test_options_are_obeyed(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         shown = await ask(
             "GET",
             f"{EXPORT}?format=json&include=include-internal&internal=full&exported-at=omit&pretty=false",
@@ -104,7 +104,7 @@ def test_the_log_itself_comes_along_when_that_is_asked_for(tmp_path: Path) -> No
     )
 
     async def test(ask: ServerClient) -> Any:
-        await ask.talk(*MORE)
+        await ask.create_session(*MORE)
         entries = await ask.services.store.read_log(ask.owner, "sess_1", 0, 1000)
         return [to_builtins(entry) for entry in entries], await ask("GET", f"{EXPORT}?{whole}")
 
@@ -120,7 +120,7 @@ def test_every_option_does_its_work_over_the_wire(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
 
     async def test(ask: ServerClient) -> None:
-        await ask.talk(*MORE)
+        await ask.create_session(*MORE)
         for option in OPTIONS:
             for value in option.values or ("2600",):
                 words = {"format": "json", **WITH.get(option.name, {}), option.name: value}
@@ -179,7 +179,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
                 }
             },
         )
-        await ask.talk(extra)
+        await ask.create_session(extra)
         return [await ask("GET", f"{EXPORT}?format={form}") for form in ("json", "zip")]
 
     plain, packed = run_with_server(tmp_path, test)
@@ -191,7 +191,7 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 @pytest.mark.spec("session-export")
 def test_the_zip(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         files = ask.services.workspaces.get("sess_1").folder
         (files / "sub").mkdir(parents=True)
         (files / "a.txt").write_text("alpha")
@@ -228,7 +228,7 @@ def test_the_zip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "result"),
     [
         ("colour=red", ", ".join(OPTION_NAMES)),
         ("format=pdf", "zip, json, ndjson"),
@@ -239,19 +239,19 @@ def test_the_zip(tmp_path: Path) -> None:
         ("format=json&max_bytes=10", "bytes"),
     ],
 )
-def test_words_that_make_no_sense(tmp_path: Path, words: str, told: str) -> None:
+def test_words_that_make_no_sense(tmp_path: Path, words: str, result: str) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         return await ask("GET", f"{EXPORT}?{words}")
 
     answer = run_with_server(tmp_path, test)
     assert answer.status_code == 422
-    assert told in answer.json()["detail"]
+    assert result in answer.json()["detail"]
 
 
 def test_who_may_export(tmp_path: Path) -> None:
     async def test(ask: ServerClient) -> Any:
-        await ask.talk()
+        await ask.create_session()
         return [
             (await ask("GET", EXPORT, who=who)).status_code
             for who in ("nobody", "ben", "reader", "owner")
@@ -266,8 +266,8 @@ def test_a_session_in_which_nothing_was_said(tmp_path: Path) -> None:
         return await ask("GET", EXPORT)
 
     answer = run_with_server(tmp_path, test)
-    told = {"detail": "the session is empty", "code": "input.no-events"}
-    assert (answer.status_code, answer.json()) == (422, told)
+    result = {"detail": "the session is empty", "code": "input.no-events"}
+    assert (answer.status_code, answer.json()) == (422, result)
 
 
 def zip_of(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
@@ -361,12 +361,12 @@ def test_hostile_files(tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPat
 
     async def test(ask: ServerClient) -> Any:
         found = {}
-        for name, (data, status, told) in HOSTILE.items():
+        for name, (data, status, result) in HOSTILE.items():
             answer = await ask(
                 "POST", f"/api/sessions/{route}", files={"file": ("../../x/" + name, data)}
             )
             detail = answer.json().get("detail", "")
-            if answer.status_code != status or told not in detail or len(detail) > 400:
+            if answer.status_code != status or result not in detail or len(detail) > 400:
                 found[name] = (answer.status_code, detail[:200])
         return (
             found,
@@ -468,18 +468,18 @@ def test_what_a_file_would_become(tmp_path: Path) -> None:
         tmp_path,
         lambda ask: ask("POST", "/api/sessions/preview-import", files={"file": ("a", DOCUMENT)}),
     )
-    told = answer.json()
+    result = answer.json()
     document = msgspec.json.decode(DOCUMENT)
-    assert told["events"] == len(document["events"])
-    assert told["participants"] == document["participants"]
-    assert told["warnings"] == []
-    assert set(told) == {
+    assert result["events"] == len(document["events"])
+    assert result["participants"] == document["participants"]
+    assert result["warnings"] == []
+    assert set(result) == {
         "reader", "title", "events", "turns", "participants", "models", "started_at", "warnings", "loss"
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("reader", "status", "told"),
+    ("reader", "status", "result"),
     [
         ("open-token", 200, ""),
         ("open_token", 200, ""),
@@ -487,10 +487,10 @@ def test_what_a_file_would_become(tmp_path: Path) -> None:
         ("none such", 422, "claude_code, claude_stream, cline, codex"),
     ],
 )
-def test_a_reader_that_is_named(tmp_path: Path, reader: str, status: int, told: str) -> None:
+def test_a_reader_that_is_named(tmp_path: Path, reader: str, status: int, result: str) -> None:
     form = {"files": {"file": ("a", DOCUMENT)}, "data": {"reader": reader}}
     answer = run_with_server(
         tmp_path, lambda ask: ask("POST", "/api/sessions/preview-import", **form)
     )
     assert answer.status_code == status, answer.text
-    assert told in answer.text
+    assert result in answer.text

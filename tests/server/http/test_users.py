@@ -92,8 +92,8 @@ def test_a_token_of_an_external_user_is_that_users(rest: RestServer) -> None:
     path = f"/api/sessions/{session_id}"
     assert rest.get(path, key=second["token"])["intent"] == "Mine"
     assert rest.refused("GET", path) == 404
-    stranger = mint(rest, external_user="customer-18")["token"]
-    assert rest.refused("GET", path, key=stranger) == 404
+    outsider = mint(rest, external_user="customer-18")["token"]
+    assert rest.refused("GET", path, key=outsider) == 404
     for place in ("/api/tokens", "/api/user/api-keys/", "/api/auth/login"):
         given = {"name": "x"} if "keys" in place else {}
         assert rest.refused("POST", place, given, key=first["token"]) == 403

@@ -572,8 +572,8 @@ class TestPeople:
 
     def test_a_setting_is_taken_by_one(self, store: BlockingStore) -> None:
         store.set_setting("code", "once")
-        told = store.together(*(store.store.take_setting("code") for _ in range(8)))
-        assert sorted(filter(None, told)) == ["once"]
+        result = store.together(*(store.store.take_setting("code") for _ in range(8)))
+        assert sorted(filter(None, result)) == ["once"]
         assert store.setting("code") is None
 
 

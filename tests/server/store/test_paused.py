@@ -47,10 +47,10 @@ def _one_round(folder: Path, wait: float) -> None:
     for number in range(20):
         entry = NewEntry(kind="noted", at=at(0), data={"token": 2, "number": number})
         fence = Fence(run_id="run_1", token=second.fencing_token)
-        told = store.append(
+        result = store.append(
             SessionWrite(owner=ANNA, session_id="sess_1", entries=[entry], fence=fence)
         )
-        history.acknowledged("sess_1", [(2, number)], told.first)
+        history.acknowledged("sess_1", [(2, number)], result.first)
     child.send_signal(signal.SIGCONT)
     lines += child.communicate(timeout=60)[0].splitlines()
     words = [line.decode().split() for line in lines]

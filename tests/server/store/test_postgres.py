@@ -75,10 +75,10 @@ class TestNodes:
     def test_fifty_writers_on_two_nodes_stay_contiguous(self, tmp_path: Path) -> None:
         async def play(*stores: PostgresStore) -> None:
             calls = [stores[n % 2].append(step(entries=entries(1 + n % 3))) for n in range(200)]
-            told = sorted((one.first, one.last) for one in await asyncio.gather(*calls))
-            assert [first for first, _ in told] == [1, *(last + 1 for _, last in told[:-1])]
+            result = sorted((one.first, one.last) for one in await asyncio.gather(*calls))
+            assert [first for first, _ in result] == [1, *(last + 1 for _, last in result[:-1])]
             log = await stores[0].read_log(ANNA, "sess_1", 0, 1000)
-            assert [entry.seq for entry in log] == list(range(1, told[-1][1] + 1))
+            assert [entry.seq for entry in log] == list(range(1, result[-1][1] + 1))
 
         on_nodes(tmp_path, play)
 
@@ -86,9 +86,9 @@ class TestNodes:
         async def play(*stores: PostgresStore) -> None:
             for number in range(20):
                 said = step(entries=entries(1), client_message_id=f"m{number}")
-                told = await asyncio.gather(*(store.append(said) for store in stores * 3))
-                assert sorted(one.repeated for one in told) == [False, *[True] * 5]
-                assert {one.first for one in told} == {number + 1}
+                result = await asyncio.gather(*(store.append(said) for store in stores * 3))
+                assert sorted(one.repeated for one in result) == [False, *[True] * 5]
+                assert {one.first for one in result} == {number + 1}
 
         on_nodes(tmp_path, play)
 

@@ -137,7 +137,7 @@ class TestSlots:
         assert sum(run is not None for run in runs) == 1
         assert store.sessions(ANNA).total == store.list_task_runs(ANNA).total == 1
 
-    def test_a_task_that_changed_meanwhile_is_let_be(self, store: BlockingStore) -> None:
+    def test_a_task_that_changed_meanwhile_is_left_unchanged(self, store: BlockingStore) -> None:
         store.add_task(ANNA, task())
         store.change_task(ANNA, "task_1", {"next_fire": at(150)}, at(99))
         assert store.fire_task(firing()) is None

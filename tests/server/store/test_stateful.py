@@ -114,15 +114,15 @@ class Beside(RuleBasedStateMachine):
             with pytest.raises(StoreError):
                 self.store.append(step)
             return
-        told = self.store.append(step)
+        result = self.store.append(step)
         if message in session.messages:
-            assert told.repeated
-            assert (told.first, told.last) == (
+            assert result.repeated
+            assert (result.first, result.last) == (
                 session.messages[message].first,
                 session.messages[message].last,
             )
             return
-        self.enter(session, step, told)
+        self.enter(session, step, result)
 
     @staticmethod
     def refuses(session: Session, step: SessionWrite) -> bool:
@@ -130,10 +130,10 @@ class Beside(RuleBasedStateMachine):
         return not is_known and step.expected not in (None, len(session.numbers))
 
     @staticmethod
-    def enter(session: Session, step: SessionWrite, told: Appended) -> None:
+    def enter(session: Session, step: SessionWrite, result: Appended) -> None:
         before = len(session.numbers)
         session.numbers += [entry.data["number"] for entry in step.entries]
-        assert (told.first, told.last) == (before + bool(step.entries), len(session.numbers))
+        assert (result.first, result.last) == (before + bool(step.entries), len(session.numbers))
         for turn in step.turns:
             known = session.turns.get(turn.sequence)
             text = turn.text if turn.text is not None or known is None else known.text
@@ -147,7 +147,7 @@ class Beside(RuleBasedStateMachine):
         session.row = step.session or session.row
         session.projected = len(session.numbers) if step.is_projected else session.projected
         if step.client_message_id:
-            session.messages[step.client_message_id] = told
+            session.messages[step.client_message_id] = result
 
     @rule(name=consumes(sessions), by=owners, target=sessions)
     def delete(self, name: str, by: str) -> object:

@@ -34,7 +34,7 @@ from open_token.server.ws import sse
 from open_token.server.ws.frames import BATCH_EVENT, Frame
 
 
-def told(ears: RecordingClient) -> str:
+def join_deltas(ears: RecordingClient) -> str:
     """All the words that came."""
     patches = [item["payload"] for item in ears.items() if item["type"] == "turn:patch"]
     return "".join(patch["data"]["text_delta"] for patch in patches)
@@ -111,7 +111,7 @@ def test_words_wait_a_moment_and_all_else_does_not(tmp_path: Path) -> None:
             assert set(ears.names()) == {BATCH_EVENT}
             assert len(ears.items()) == 52
             assert len(ears.frames) < 40
-            assert len(told(ears).split()) == 50
+            assert len(join_deltas(ears).split()) == 50
 
     run(test())
 
@@ -189,7 +189,7 @@ def test_a_gap_is_healed_from_the_log(tmp_path: Path) -> None:
             publish(e)
             publish(f)
             await ears.until(lambda: ears.mirror.seen == f.last)
-            assert told(ears) == "abcdef"
+            assert join_deltas(ears) == "abcdef"
             assert ears.numbers == list(range(2, 9))
 
     run(test())
@@ -277,7 +277,7 @@ class EventSource(RecordingClient):
 @settings(max_examples=15)
 @given(session_logs(), st.data())
 def test_what_a_client_has_is_the_fold_is_what_is_stored(
-    tmp_path_factory: pytest.TempPathFactory, talk: SessionLog, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, session_log: SessionLog, data: st.DataObject
 ) -> None:
     """Clients of both dialects and event streams that come and go at random and resume have the
     turns of the log."""
@@ -286,7 +286,7 @@ def test_what_a_client_has_is_the_fold_is_what_is_stored(
 
     async def test() -> None:
         async with run_services_in(tmp_path_factory.mktemp("data")) as services:
-            writing = asyncio.create_task(read_copy(services, talk.entries, size=size))
+            writing = asyncio.create_task(read_copy(services, session_log.entries, size=size))
             while await services.store.session(ANNA, "sess_1") is None:
                 await asyncio.sleep(0)
             everybody: list[tuple[Any, RecordingClient]] = [

@@ -142,14 +142,14 @@ def test_everything_beside_the_turns(tmp_path: Path) -> None:
                 )
                 await old.first("turn:end")
                 await new.until(lambda: new.mirror.seen == old.mirror.seen)
-                told = dict(old.events)
+                result = dict(old.events)
                 items = {item["type"]: item["payload"] for item in new.items()}
                 for step, name, payload in BESIDE:
                     event = name or step[1]["event"]
-                    for heard in (told[event], items[event]):
+                    for heard in (result[event], items[event]):
                         assert heard["session_id"] == "sess_1"
                         assert payload.items() <= heard.items()
-                assert told["memory:inject:done"]["memory_refs"] == [
+                assert result["memory:inject:done"]["memory_refs"] == [
                     {"id": 1, "content_preview": "p"}
                 ]
                 assert (await new.first("system:error"))["code"] == "E1"
@@ -310,7 +310,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.spec("socket-errors")
-def test_whatever_is_wrong_is_reported_and_the_socket_lives(tmp_path: Path) -> None:
+def test_an_invalid_message_is_reported_and_the_socket_stays_open(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server:
             await create_session(server.services)

@@ -43,7 +43,7 @@ def test_so_many_new_ones_a_minute_by_both_ways(tmp_path: Path) -> None:
     run(test())
 
 
-def test_so_many_strangers_at_once_and_who_is_known_is_none(
+def test_unauthenticated_connections_are_limited_and_authenticated_ones_do_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preauth_limits, "MAX_UNAUTHENTICATED", 2)
@@ -69,7 +69,7 @@ def test_so_many_strangers_at_once_and_who_is_known_is_none(
     run(test())
 
 
-def test_a_stranger_sends_short_bodies_and_who_is_known_long_ones(tmp_path: Path) -> None:
+def test_unauthenticated_requests_may_send_only_short_bodies(tmp_path: Path) -> None:
     async def test() -> None:
         async with (
             listening(tmp_path) as server,
@@ -114,7 +114,7 @@ def test_one_request_at_a_time(tmp_path: Path) -> None:
     run(test())
 
 
-def test_so_many_requests_of_strangers_at_once(
+def test_unauthenticated_requests_at_once_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preauth_limits, "MAX_UNAUTHENTICATED", 1)
@@ -143,7 +143,7 @@ def test_so_many_requests_of_strangers_at_once(
     run(test())
 
 
-def test_a_stranger_on_a_websocket_is_cut_off_by_a_long_message(tmp_path: Path) -> None:
+def test_an_unauthenticated_websocket_is_closed_by_a_long_message(tmp_path: Path) -> None:
     async def test() -> None:
         async with listening(tmp_path) as server, aiohttp.ClientSession() as wires:
             wire = await wires.ws_connect(f"{server.address}/socket.io/?EIO=4&transport=websocket")

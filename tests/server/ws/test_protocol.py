@@ -107,31 +107,35 @@ def test_the_order_of_one_exchange(tmp_path: Path) -> None:
         ended("turn_2"),
         done(output="There is a.txt"),
     ]
-    told = heard(tmp_path, [RUN, *said()], first, second)
+    reported = heard(tmp_path, [RUN, *said()], first, second)
     turn = ["turn:start", "turn:end"]
-    assert told.names() == [
+    assert reported.names() == [
         *["chat:start", *turn],
         *["turn:start", "add_content", "add_tool_call", "tool_result", "turn:end"],
         *["turn:start", "add_content", "turn:end", "chat:end", "system:notification"],
     ]
-    assert [turn["sequence"] for turn in told.of("turn:start")] == [0, 1, 2]
-    assert [turn["role"] for turn in told.of("turn:start")] == ["user", "assistant", "assistant"]
-    assert [patch["sequence"] for patch in told.of("turn:patch")] == [1, 2, 3, 1]
-    assert told.of("turn:end")[1]["tool_calls"][0]["status"] == "done"
-    assert [name for name, _ in told.events if name != "turn:patch"] == [
-        name for name, _ in told.items if name != "turn:patch"
+    assert [turn["sequence"] for turn in reported.of("turn:start")] == [0, 1, 2]
+    assert [turn["role"] for turn in reported.of("turn:start")] == [
+        "user",
+        "assistant",
+        "assistant",
+    ]
+    assert [patch["sequence"] for patch in reported.of("turn:patch")] == [1, 2, 3, 1]
+    assert reported.of("turn:end")[1]["tool_calls"][0]["status"] == "done"
+    assert [name for name, _ in reported.events if name != "turn:patch"] == [
+        name for name, _ in reported.items if name != "turn:patch"
     ]
 
 
 @pytest.mark.spec("turn-events")
 def test_older_clients_hear_what_a_session_was_made_from(tmp_path: Path) -> None:
     changes = {"changes": {"solution_id": "sol_1", "template_id": "report.daily"}}
-    told = heard(tmp_path, [("session.changed", changes), *said()])
-    turns = [payload for name, payload in told.events if name in ("turn:start", "turn:end")]
+    reported = heard(tmp_path, [("session.changed", changes), *said()])
+    turns = [payload for name, payload in reported.events if name in ("turn:start", "turn:end")]
     assert [(turn["solution_id"], turn["template_id"]) for turn in turns] == [
         ("sol_1", "report.daily")
     ] * 2
-    assert all("template_id" not in payload for payload in told.of("turn:start"))
+    assert all("template_id" not in payload for payload in reported.of("turn:start"))
 
 
 @pytest.mark.spec("ask-user-question")
@@ -149,25 +153,25 @@ def test_a_question_and_its_answer(tmp_path: Path) -> None:
         ]
 
     asked = [RUN, opened(), called("tc_1", tool_name="AskUserQuestion", status="awaiting_answer")]
-    told = heard(
+    reported = heard(
         tmp_path,
         [*said(), *asked],
         lambda state: actions.ask_question(state, "turn_1", "tc_1", questions),
         [("turn.ended", {"turn_id": "turn_1", "status": "paused"}), done()],
         answers,
     )
-    end = told.of("chat:end")[0]
-    assert told.of("add_tool_call")[0]["data"]["status"] == "awaiting_answer"
-    assert told.of("turn:end")[1]["status"] == "paused"
+    end = reported.of("chat:end")[0]
+    assert reported.of("add_tool_call")[0]["data"]["status"] == "awaiting_answer"
+    assert reported.of("turn:end")[1]["status"] == "paused"
     assert (end["status"], end["session_status"]) == ("completed", "waiting_for_input")
-    assert told.of("tool_result")[0]["data"]["result"] == ["B"]
-    assert told.of("turn:start")[2]["blocks"][0]["content"]["answers"] == ["B"]
+    assert reported.of("tool_result")[0]["data"]["result"] == ["B"]
+    assert reported.of("turn:start")[2]["blocks"][0]["content"]["answers"] == ["B"]
 
 
 @pytest.mark.spec("subagent-turns", "type-pending-question-ref")
 def test_a_subagent_and_its_question(tmp_path: Path) -> None:
     child = opened("turn_2", loop_id="loop_1", parent_fork_tool_call_id="tc_1")
-    told = heard(
+    reported = heard(
         tmp_path,
         [RUN, opened(), called("tc_1", tool_name="Agent"), child, called("tc_2", "turn_2")],
         lambda state: actions.ask_question(
@@ -175,9 +179,11 @@ def test_a_subagent_and_its_question(tmp_path: Path) -> None:
         ),
         [("turn.ended", {"turn_id": "turn_2", "status": "paused"})],
     )
-    start = told.of("turn:start")[1]
+    start = reported.of("turn:start")[1]
     assert (start["loop_id"], start["parent_fork_tool_call_id"]) == ("loop_1", "tc_1")
-    waits = [patch["data"] for patch in told.of("set_tool_status") if patch["turn_id"] == "turn_1"]
+    waits = [
+        patch["data"] for patch in reported.of("set_tool_status") if patch["turn_id"] == "turn_1"
+    ]
     assert waits[0]["pending_question_ref"] == {
         "child_loop_name": "loop_1",
         "child_tool_call_id": "tc_2",
@@ -203,9 +209,9 @@ def test_a_subagent_and_its_question(tmp_path: Path) -> None:
     ],
 )
 def test_headless_results(tmp_path: Path, ending: Json, raw: Json, legacy: Json) -> None:
-    told = heard(tmp_path, [RUN, done(**ending)])
-    assert told.of("chat:end")[0]["result"] == raw
-    assert dict(told.events)["chat:end"]["result"] == legacy
+    reported = heard(tmp_path, [RUN, done(**ending)])
+    assert reported.of("chat:end")[0]["result"] == raw
+    assert dict(reported.events)["chat:end"]["result"] == legacy
 
 
 @pytest.mark.spec("planning-mode")
@@ -215,30 +221,33 @@ def test_planning(tmp_path: Path) -> None:
     added: list[NewEvent] = [
         ("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks
     ]
-    told = heard(
+    reported = heard(
         tmp_path,
         [opened(), ("mode.changed", {"turn_id": "turn_1", "to": "planning"}), *added, ended()],
     )
-    found = [patch["data"]["type"] for patch in told.of("add_content")]
+    found = [patch["data"]["type"] for patch in reported.of("add_content")]
     assert found == ["mode_change", "planning_enter", "plan_status", "planning_exit"]
-    assert told.of("add_content")[0]["data"]["content"] == {"from": "executing", "to": "planning"}
+    assert reported.of("add_content")[0]["data"]["content"] == {
+        "from": "executing",
+        "to": "planning",
+    }
 
 
 @pytest.mark.spec("whatif-branch")
 def test_whatif_and_rewind(tmp_path: Path) -> None:
-    told = heard(
+    reported = heard(
         tmp_path,
         [*said("one"), opened(), ended(), *said("two", "turn_2")],
         lambda state: [branches.start_whatif(state, 1, ["quote"], [])],
         [opened("turn_3"), ended("turn_3")],
         lambda state: [branches.rewind(state, "cp_turn_0")],
     )
-    moved = told.of("session:updated")
+    moved = reported.of("session:updated")
     assert [(item["head"], item["reason"]) for item in moved] == [
         ("entry_0", "whatif"),
         (None, "rewind"),
     ]
-    assert told.of("turn:start")[-1]["parent_id"] == "entry_0"
+    assert reported.of("turn:start")[-1]["parent_id"] == "entry_0"
 
 
 @pytest.mark.spec("compaction-turn")
@@ -255,7 +264,7 @@ def test_compaction(tmp_path: Path) -> None:
         "archived_count": 4,
         "summary_preview": "sh",
     }
-    told = heard(
+    reported = heard(
         tmp_path,
         [
             opened(kind="compaction", role="system"),
@@ -263,7 +272,7 @@ def test_compaction(tmp_path: Path) -> None:
             ended(),
         ],
     )
-    end = told.of("turn:end")[0]
+    end = reported.of("turn:end")[0]
     assert end["kind"] == "compaction"
     assert facts.items() <= end.items()
 
@@ -281,9 +290,9 @@ def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
     added: list[NewEvent] = [
         ("block.added", {"turn_id": "turn_1", "block": block}) for block in blocks
     ]
-    told = heard(tmp_path, [opened(), called("tc_1"), result("tc_1", bare), *added, ended()])
-    assert told.of("tool_result")[0]["data"]["result"] == {"text": "shown"}
-    bridge, ui = [patch["data"] for patch in told.of("add_content")]
+    reported = heard(tmp_path, [opened(), called("tc_1"), result("tc_1", bare), *added, ended()])
+    assert reported.of("tool_result")[0]["data"]["result"] == {"text": "shown"}
+    bridge, ui = [patch["data"] for patch in reported.of("add_content")]
     assert (bridge["type"], bridge["content"]["action"], bridge["tool_call_id"]) == (
         "tool_bridge",
         "addContext",
@@ -294,11 +303,13 @@ def test_what_a_tool_has_for_the_page(tmp_path: Path) -> None:
 
 
 def test_a_stop_keeps_what_was_said(tmp_path: Path) -> None:
-    told = heard(tmp_path, [RUN, opened(), word("half a "), called("tc_1")], actions.interrupt_run)
-    end, status = told.of("turn:end")[0], told.of("set_tool_status")[0]
+    reported = heard(
+        tmp_path, [RUN, opened(), word("half a "), called("tc_1")], actions.interrupt_run
+    )
+    end, status = reported.of("turn:end")[0], reported.of("set_tool_status")[0]
     assert (end["status"], end["blocks"][0]["content"]) == ("interrupted", "half a ")
     assert status["data"] == {"tool_call_id": "tc_1", "status": "cancelled"}
-    assert told.of("chat:end")[0]["status"] == "interrupted"
+    assert reported.of("chat:end")[0]["status"] == "interrupted"
 
 
 @pytest.mark.spec("replay-mismatch", "replay-speeds")
@@ -310,5 +321,5 @@ def test_a_replay(tmp_path: Path) -> None:
         "position": 1,
         "total": 9,
     }
-    told = heard(tmp_path, [("replay.changed", {"replay_state": state})])
-    assert told.of("session:updated")[0]["replay_state"] == state
+    reported = heard(tmp_path, [("replay.changed", {"replay_state": state})])
+    assert reported.of("session:updated")[0]["replay_state"] == state

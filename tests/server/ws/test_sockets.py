@@ -83,14 +83,14 @@ def test_who_does_not_say_who_they_are_is_cut_off(
 
     async def test() -> None:
         async with listening(tmp_path) as server:
-            stranger = await Sleeper.wake(server.address, "nobody")
+            outsider = await Sleeper.wake(server.address, "nobody")
             polls = f"{server.address}/socket.io/?EIO=4&transport=polling"
             async with httpx2.AsyncClient(timeout=30) as client:
                 sid = json.loads((await client.get(polls)).text[1:])["sid"]
                 await client.get(f"{polls}&sid={sid}")
                 assert (await client.get(f"{polls}&sid={sid}")).status_code == 400
             with contextlib.suppress(ConnectionError):
-                while await stranger.reader.read(1000):
+                while await outsider.reader.read(1000):
                     pass
             server.live.server.auth_timeout = 2.0
             known = await Sleeper.wake(server.address, await create_key(server.services))
@@ -99,7 +99,7 @@ def test_who_does_not_say_who_they_are_is_cut_off(
             await asyncio.sleep(2.1)
             assert server.services.connections.count() == 1
             await known.close()
-            await stranger.close()
+            await outsider.close()
 
     run(test())
 

@@ -58,7 +58,7 @@ async def send_all(client: Client, session_id: str) -> list[tuple[str, Any]]:
 
 @pytest.mark.spec("turn-events")
 def test_every_shape_in_both_dialects_live_and_after_a_restart(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         config = ServerConfig(data=tmp_path, port=0)
         async with listener.run_server(config, {demo.DELAY: "0"}) as server:
             key = server.first_key or ""
@@ -91,4 +91,4 @@ def test_every_shape_in_both_dialects_live_and_after_a_restart(tmp_path: Path) -
         for events in (heard, live, later):
             assert any(name == "turn:patch" for name, _ in events)
 
-    run(talk())
+    run(scenario())

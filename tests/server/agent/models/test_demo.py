@@ -179,7 +179,7 @@ def test_every_word_through_the_server(
 ) -> None:
     fakes(None, *(FakeTool(name, lambda _: "there") for name in ("Glob", "Read", "Remember")))
 
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send(word)
@@ -196,12 +196,12 @@ def test_every_word_through_the_server(
             assert wanted.get(word, "text") in kinds
             await room.check()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.spec("demo-keywords")
 def test_fail_and_json_through_the_server(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         async with open_agent_session(tmp_path) as opened:
             room = await opened()
             await room.send("fail")
@@ -212,4 +212,4 @@ def test_fail_and_json_through_the_server(tmp_path: Path) -> None:
             assert room.mirror.ended["result"] == {"n": 3, "s": "demoooooo"}
             await room.check()
 
-    run(talk())
+    run(scenario())

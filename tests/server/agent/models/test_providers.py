@@ -43,15 +43,15 @@ TOOL = ToolSpec(
 HI = [Message("system", [Text("Be short.")]), Message("user", [Text("hi")])]
 
 
-def opened(name: str, told: Provider, tmp_path: Path, local: bool = False) -> Any:
+def opened(name: str, output: Provider, tmp_path: Path, local: bool = False) -> Any:
     env = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
     env |= {
-        "ANTHROPIC_BASE_URL": told.url,
-        "GOOGLE_GEMINI_BASE_URL": told.url,
-        "OPENAI_BASE_URL": f"{told.url}/v1",
+        "ANTHROPIC_BASE_URL": output.url,
+        "GOOGLE_GEMINI_BASE_URL": output.url,
+        "OPENAI_BASE_URL": f"{output.url}/v1",
     }
     config = ServerConfig(
-        data=tmp_path, base_url=f"{told.url}/v1" if local else None, model_timeout=20
+        data=tmp_path, base_url=f"{output.url}/v1" if local else None, model_timeout=20
     )
     return build_registry(config, env).open(name)
 
@@ -99,9 +99,9 @@ def test_recorded_streams(
     taped = yaml.safe_load((corpus / recording).read_text(encoding="utf-8"))["interactions"]
     bodies = [item["response"]["body"]["string"] for item in taped]
 
-    async def talk() -> None:
-        async with provider(*bodies) as told:
-            model = opened(name, told, tmp_path, local)
+    async def scenario() -> None:
+        async with provider(*bodies) as output:
+            model = opened(name, output, tmp_path, local)
             for body in bodies:
                 pieces = await answered(model)
                 assert (joined(pieces, TextPiece), joined(pieces, ThinkingPiece)) == spoken(body)
@@ -124,7 +124,7 @@ def test_recorded_streams(
                     )
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 ANTHROPIC_CALL = events(
@@ -186,9 +186,9 @@ def test_a_whole_exchange_with_thoughts_and_a_call(
     """Through the loop: what comes back to the provider is what it had sent, signatures too."""
     fakes(None, FakeTool("get_capital", lambda given: f"London of {given['country']}"))
 
-    async def talk() -> None:
-        async with provider(ANTHROPIC_CALL, ANTHROPIC_TEXT) as told:
-            env = {**ENV, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": told.url}
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_CALL, ANTHROPIC_TEXT) as output:
+            env = {**ENV, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": output.url}
             async with open_agent_session(tmp_path, Time()) as open_room:
                 room: AgentSession = await open_room(model="anthropic:claude-x")
                 room.services.env = env
@@ -206,7 +206,7 @@ def test_a_whole_exchange_with_thoughts_and_a_call(
                     "tool_use",
                 ]
                 await room.check()
-            _, headers, second = told.asked[1]
+            _, headers, second = output.asked[1]
             assert "k" in (
                 headers.get("x-api-key"),
                 headers.get("authorization", "").removeprefix("Bearer "),
@@ -221,7 +221,7 @@ def test_a_whole_exchange_with_thoughts_and_a_call(
                 True,
             )
 
-    run(talk())
+    run(scenario())
 
 
 def recorded(corpus: Path, name: str) -> list[Any]:
@@ -252,30 +252,30 @@ def test_google_gets_its_signatures_back(
     given = [signatures(answer["candidates"][0]["content"]) for answer in answers]
     assert [len(marks) for marks in given] == [3, 1, 1, 1, 1]
 
-    async def talk() -> None:
+    async def scenario() -> None:
         streams = [f"data: {json.dumps(answer)}\r\n\r\n" for answer in answers]
-        async with provider(*streams, gemini({"text": "Done."})) as told:
+        async with provider(*streams, gemini({"text": "Done."})) as output:
             async with open_agent_session(tmp_path, Time()) as open_room:
                 room: AgentSession = await open_room(model="google:gemini-3-flash-preview")
                 room.services.env = {
                     **ENV,
                     "GOOGLE_API_KEY": "k",
-                    "GOOGLE_GEMINI_BASE_URL": told.url,
+                    "GOOGLE_GEMINI_BASE_URL": output.url,
                 }
                 await room.send("three jokes")
                 assert room.texts()[-1] == "Done."
                 assert room.turns()[1]["tool_calls"][0]["signature"] == given[0][0]
                 await room.check()
-            sent = [item for item in told.asked[-1][2]["contents"] if item["role"] == "model"]
+            sent = [item for item in output.asked[-1][2]["contents"] if item["role"] == "model"]
             assert [signatures(content) for content in sent] == given
 
-    run(talk())
+    run(scenario())
 
 
 def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(ANTHROPIC_TEXT) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_TEXT) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             call = Call("c1", "get_capital", "{}", signature="c2ln")
             await answered(
                 model,
@@ -285,31 +285,31 @@ def test_who_signs_no_calls_is_not_given_signatures(tmp_path: Path) -> None:
                     Message("tool", [Result("c1", "get_capital", 1)]),
                 ],
             )
-            assert "c2ln" not in json.dumps(told.asked[0][2])
+            assert "c2ln" not in json.dumps(output.asked[0][2])
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_what_repeats_is_cached_by_anthropic(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(ANTHROPIC_TEXT) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_TEXT) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             history = [Message("system", [Text("Be brief.")]), *HI]
             assert await answered(model, history)
-            sent = told.asked[0][2]
+            sent = output.asked[0][2]
             assert sent["system"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["tools"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["messages"][-1]["content"][-1]["cache_control"]["type"] == "ephemeral"
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_signature_that_is_made_up_is_left_out(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(ANTHROPIC_TEXT) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_TEXT) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             call = Call("c1", "get_capital", "{}", signature="json:{c2ln")
             history = [
                 *HI,
@@ -317,10 +317,10 @@ def test_a_signature_that_is_made_up_is_left_out(tmp_path: Path) -> None:
                 Message("tool", [Result("c1", "get_capital", 1)]),
             ]
             assert await answered(model, history)
-            assert "c2ln" not in json.dumps(told.asked[0][2])
+            assert "c2ln" not in json.dumps(output.asked[0][2])
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def openai_stream(answer: Any) -> str:
@@ -328,17 +328,17 @@ def openai_stream(answer: Any) -> str:
     made: list[Any] = []
     bare = {**answer, "output": [], "status": "in_progress", "usage": None}
 
-    def tell(kind: str, **data: Any) -> None:
+    def write_event(kind: str, **data: Any) -> None:
         made.append({"type": f"response.{kind}", "sequence_number": len(made), **data})
 
-    tell("created", response=bare)
+    write_event("created", response=bare)
     for index, item in enumerate(answer["output"]):
         place = {"output_index": index, "item_id": item["id"]}
         empty = {
             "reasoning": {"summary": [], "encrypted_content": ""},
             "function_call": {"arguments": ""},
         }
-        tell(
+        write_event(
             "output_item.added",
             output_index=index,
             item={**item, **empty.get(item["type"], {"content": []})},
@@ -346,25 +346,27 @@ def openai_stream(answer: Any) -> str:
         for number, part in enumerate(item.get("summary", ())):
             words = [part["text"][:20], part["text"][20:]]
             about = {**place, "summary_index": number}
-            tell("reasoning_summary_part.added", **about, part={**part, "text": ""})
+            write_event("reasoning_summary_part.added", **about, part={**part, "text": ""})
             for word in words:
-                tell("reasoning_summary_text.delta", **about, delta=word)
-            tell("reasoning_summary_part.done", **about, part=part)
+                write_event("reasoning_summary_text.delta", **about, delta=word)
+            write_event("reasoning_summary_part.done", **about, part=part)
         if item["type"] == "function_call":
-            tell("function_call_arguments.delta", **place, delta=item["arguments"])
-            tell(
+            write_event("function_call_arguments.delta", **place, delta=item["arguments"])
+            write_event(
                 "function_call_arguments.done",
                 **place,
                 arguments=item["arguments"],
                 name=item["name"],
             )
         for number, part in enumerate(item.get("content") or ()):
-            tell("content_part.added", **place, content_index=number, part={**part, "text": ""})
-            tell(
+            write_event(
+                "content_part.added", **place, content_index=number, part={**part, "text": ""}
+            )
+            write_event(
                 "output_text.delta", **place, content_index=number, delta=part["text"], logprobs=[]
             )
-        tell("output_item.done", output_index=index, item=item)
-    tell("completed", response=answer)
+        write_event("output_item.done", output_index=index, item=item)
+    write_event("completed", response=answer)
     return events(*made)
 
 
@@ -378,14 +380,14 @@ def test_openai_gets_its_encrypted_reasoning_back(
     fakes(None, FakeTool("update_plan", lambda _: "plan updated"))
     thought, call = answers[0]["output"]
 
-    async def talk() -> None:
-        async with provider(*map(openai_stream, answers)) as told:
+    async def scenario() -> None:
+        async with provider(*map(openai_stream, answers)) as output:
             async with open_agent_session(tmp_path, Time()) as open_room:
                 room: AgentSession = await open_room(model="openai:gpt-5")
                 room.services.env = {
                     **ENV,
                     "OPENAI_API_KEY": "k",
-                    "OPENAI_BASE_URL": f"{told.url}/v1",
+                    "OPENAI_BASE_URL": f"{output.url}/v1",
                 }
                 await room.send("a poem")
                 assert room.texts()[-1] == answers[1]["output"][0]["content"][0]["text"]
@@ -396,8 +398,8 @@ def test_openai_gets_its_encrypted_reasoning_back(
                 ]
                 assert shown == ["\n\n".join(part["text"] for part in thought["summary"])]
                 await room.check()
-            assert told.asked[0][2]["include"] == ["reasoning.encrypted_content"]
-            sent = told.asked[1][2]["input"]
+            assert output.asked[0][2]["include"] == ["reasoning.encrypted_content"]
+            sent = output.asked[1][2]["input"]
             (back,) = [item for item in sent if item.get("type") == "reasoning"]
             assert (back["id"], back["encrypted_content"]) == (
                 thought["id"],
@@ -407,7 +409,7 @@ def test_openai_gets_its_encrypted_reasoning_back(
                 call["call_id"]
             ]
 
-    run(talk())
+    run(scenario())
 
 
 def test_services_that_speak_as_openai_get_their_signatures_back(
@@ -439,16 +441,18 @@ def test_services_that_speak_as_openai_get_their_signatures_back(
     )
     text = events(chunk(delta={"content": "London."}), chunk(delta={}, finish_reason="stop"))
 
-    async def talk() -> None:
-        async with provider(calls, text) as told:
-            async with open_agent_session(tmp_path, Time(), base_url=f"{told.url}/v1") as open_room:
+    async def scenario() -> None:
+        async with provider(calls, text) as output:
+            async with open_agent_session(
+                tmp_path, Time(), base_url=f"{output.url}/v1"
+            ) as open_room:
                 room: AgentSession = await open_room(model="openai:m")
                 await room.send("capital?")
                 assert room.texts()[-1] == "London."
-            (back,) = told.asked[1][2]["messages"][2]["tool_calls"]
+            (back,) = output.asked[1][2]["messages"][2]["tool_calls"]
             assert back["extra_content"] == signed
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -464,24 +468,24 @@ def test_services_that_speak_as_openai_get_their_signatures_back(
     ],
 )
 def test_why_an_answer_ends(tmp_path: Path, name: str, stream: str, reason: str) -> None:
-    async def talk() -> None:
-        async with provider(stream) as told:
-            model = opened(name, told, tmp_path, local=name.startswith("openai"))
+    async def scenario() -> None:
+        async with provider(stream) as output:
+            model = opened(name, output, tmp_path, local=name.startswith("openai"))
             pieces = await answered(model)
             assert [piece for piece in pieces if isinstance(piece, FinishPiece)] == [
                 FinishPiece(reason)
             ]
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_google(tmp_path: Path) -> None:
-    async def talk() -> None:
+    async def scenario() -> None:
         call = {"functionCall": {"name": "get_capital", "args": {"country": "UK"}}}
         stream = gemini({"text": "I see", "thought": True}, {"text": "So: "}, call)
-        async with provider(stream) as told:
-            model = opened("google:gemini-2.5-pro", told, tmp_path)
+        async with provider(stream) as output:
+            model = opened("google:gemini-2.5-pro", output, tmp_path)
             pieces = await answered(model)
             assert joined(pieces, ThinkingPiece) == "I see"
             assert joined(pieces, TextPiece) == "So: "
@@ -492,16 +496,16 @@ def test_google(tmp_path: Path) -> None:
             assert pieces[-1] == UsagePiece(
                 {"input_tokens": 8, "output_tokens": 5, "reasoning_tokens": 2}
             )
-            assert "streamGenerateContent" in told.asked[0][0]
+            assert "streamGenerateContent" in output.asked[0][0]
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_history_as_the_provider_is_reported_it(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(ANTHROPIC_TEXT) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_TEXT) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             pixel = "data:image/png;base64,aGVsbG8="
             history = [
                 *HI,
@@ -513,7 +517,7 @@ def test_a_history_as_the_provider_is_reported_it(tmp_path: Path) -> None:
                 Message("user", [Text("and this?"), Media("image/png", url=pixel)]),
             ]
             await answered(model, history)
-            body = told.asked[0][2]
+            body = output.asked[0][2]
             assert "unsigned" not in json.dumps(body)
             assert body["messages"][1]["content"][1]["input"] == {"raw": "{broken"}
             said = [part for message in body["messages"][2:] for part in message["content"]]
@@ -521,7 +525,7 @@ def test_a_history_as_the_provider_is_reported_it(tmp_path: Path) -> None:
             assert said[0]["is_error"] is True
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -537,9 +541,9 @@ def test_a_picture_of_a_result_reaches_the_model(tmp_path: Path, corpus: Path, n
         "google": gemini({"text": "A dot."}),
     }
 
-    async def talk() -> None:
-        async with provider(streams[name.partition(":")[0]]) as told:
-            model = opened(name, told, tmp_path)
+    async def scenario() -> None:
+        async with provider(streams[name.partition(":")[0]]) as output:
+            model = opened(name, output, tmp_path)
             looked = Result(
                 "c1",
                 "get_capital",
@@ -550,12 +554,12 @@ def test_a_picture_of_a_result_reaches_the_model(tmp_path: Path, corpus: Path, n
                 model,
                 [*HI, Message("assistant", [Call("c1", "get_capital")]), Message("tool", [looked])],
             )
-            asked = json.dumps(told.asked[0][2])
+            asked = json.dumps(output.asked[0][2])
             assert asked.count("aGVsbG8=") == 1
             assert asked.count("a.png") == 1
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def error(kind: str, words: str) -> str:
@@ -581,30 +585,30 @@ def error(kind: str, words: str) -> str:
 def test_faults_have_a_kind_and_no_content(
     tmp_path: Path, status: int, body: str, kind: str
 ) -> None:
-    async def talk() -> None:
-        async with provider((status, body)) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider((status, body)) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             with pytest.raises(ModelError) as raised:
                 await answered(model)
             assert raised.value.kind == kind
             assert "secret" not in str(raised.value)
             assert "tokens" not in str(raised.value)
-            assert len(told.asked) == 1
+            assert len(output.asked) == 1
             await model.close()
 
-    run(talk())
+    run(scenario())
 
 
 def test_a_service_that_is_not_there_or_breaks_off(tmp_path: Path) -> None:
-    async def talk() -> None:
-        async with provider(ANTHROPIC_TEXT[:300]) as told:
-            model = opened("anthropic:claude-x", told, tmp_path)
+    async def scenario() -> None:
+        async with provider(ANTHROPIC_TEXT[:300]) as output:
+            model = opened("anthropic:claude-x", output, tmp_path)
             await answered(model)
             await model.close()
-        model = opened("anthropic:claude-x", told, tmp_path)
+        model = opened("anthropic:claude-x", output, tmp_path)
         with pytest.raises(ModelError) as raised:
             await answered(model)
         assert raised.value.is_transient
         await model.close()
 
-    run(talk())
+    run(scenario())

@@ -21,7 +21,7 @@ async def load(shop: ToolServer, **arguments: Any) -> Any:
     )
 
 
-async def talk(shop: ToolServer) -> None:
+async def scenario(shop: ToolServer) -> None:
     """A few words in the session, and a result that lies beside the log."""
     secret = "ghp_" + "a1B2" * 9
     blob = await shop.services.store.put_blob(b'"a long result"', "application/json")
@@ -76,7 +76,7 @@ def test_a_skill_is_listed_and_loaded(tmp_path: Path) -> None:
 
 def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
     async def do(shop: ToolServer) -> None:
-        await talk(shop)
+        await scenario(shop)
         got = await load(shop, name="stream-of-consciousness")
         assert (got["file_path"], got["redact"]) == ("conversation.ot.json", "secrets")
         data = shop.workspace.read("conversation.ot.json")
@@ -122,7 +122,7 @@ def test_the_session_is_exported_into_its_workspace(tmp_path: Path) -> None:
 )
 def test_what_does_not_work_leaves_nothing(tmp_path: Path, arguments: Any, words: str) -> None:
     async def do(shop: ToolServer) -> None:
-        await talk(shop)
+        await scenario(shop)
         with pytest.raises(ToolError, match=words):
             await load(shop, **{"name": "stream-of-consciousness", **arguments})
         assert shop.workspace.list() == []
