@@ -7,7 +7,7 @@ import pytest
 
 from helpers.server.breakable_link import BreakableLink, Cut
 from helpers.server.stores import new_postgres
-from longrun.node_faults import LEASE, LONG, Session, _log_faults, _said_faults, campaign
+from longrun.node_faults import LEASE, LONG, WatchedSession, _log_faults, _said_faults, campaign
 from open_token.model.log_events import LogEntry, NewEvent
 from open_token.session import SessionState, actions
 
@@ -93,7 +93,7 @@ def find_faults(entries: list[LogEntry]) -> list[str]:
     state = SessionState("sess_1")
     for entry in entries:
         state.apply(entry)
-    scenario = Session("sess_1", texts={"m1": "long"}, acknowledged={"m1": (3, "user_1")})
+    scenario = WatchedSession("sess_1", texts={"m1": "long"}, acknowledged={"m1": (3, "user_1")})
     return [*_log_faults(entries), *_said_faults(scenario, state)]
 
 

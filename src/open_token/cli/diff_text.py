@@ -43,7 +43,8 @@ def render_diff(
         yield from _RowRenderer(difference, console).render(shown)
         yield from _count_hidden(difference, shown)
     yield from _render_totals(difference)
-    yield from (f"note    {note}" for note in difference.notes)
+    for note in difference.notes:
+        yield _render_line("note", [note])
 
 
 def _select_rows(difference: Difference, context: int, *, is_complete: bool) -> list[int]:
@@ -125,17 +126,20 @@ class _RowRenderer:
             else:
                 tools = f"{row.a.tool} -> {row.b.tool}"
             outcomes = [_describe_outcome(row.a), _describe_outcome(row.b)]
+            # Equal outcomes are shown once.
             outcome = " -> ".join(dict.fromkeys(filter(None, outcomes)))
-            label = f"{escape_controls(tools)[:60]:8} {_join_lines(_find_target(row.a))}"
+            label = _label_call(tools, row.a)
             yield self._render_step(row.a, row.b, "~", label, outcome)
         else:
-            yield self._render_step(row.a, row.b, "~", f"{_find_speaker(row.step):9}", "")
+            speaker = _find_speaker(row.step)
+            yield self._render_step(row.a, row.b, "~", speaker, "")
         for change in changes:
             yield self._render_change(change)
 
     def _render_change(self, change: ValueChange) -> str:
+        margin = " " * _MARGIN
         path = escape_controls(change.path)[:80]
-        text = f"{'':{_MARGIN}}{path}  {self._render_word_changes(change)}"
+        text = f"{margin}{path}  {self._render_word_changes(change)}"
         if self._width:
             return truncate_to_columns(text, self._width)
         return text
@@ -144,11 +148,13 @@ class _RowRenderer:
         old = _to_text(change.a) if change.in_a else ""
         new = _to_text(change.b) if change.in_b else ""
         pieces = diff_words(old, new)
-        rendered = []
+        last_index = len(pieces) - 1
+        rendered = ""
         for index, (op, text) in enumerate(pieces):
-            is_last = index == len(pieces) - 1
-            rendered.append(_render_piece(op, text, is_first=index == 0, is_last=is_last))
-        return "".join(rendered)
+            is_first = index == 0
+            is_last = index == last_index
+            rendered += _render_piece(op, text, is_first=is_first, is_last=is_last)
+        return rendered
 
     def _render_step(
         self, a: Step | None, b: Step | None, op: str, label: str, outcome: str
@@ -183,12 +189,22 @@ def _render_piece(op: str, text: str, *, is_first: bool, is_last: bool) -> str:
 
 def _describe_step(step: Step) -> str:
     if step.kind == "call":
-        return f"{escape_controls(step.tool)[:60]:8} {_join_lines(_find_target(step))}"
-    return f"{_find_speaker(step):9} {_join_lines(_to_text(get_content(step.event)))}"
+        return _label_call(step.tool, step)
+    text = _to_text(get_content(step.event))
+    return f"{_find_speaker(step)} {_join_lines(text)}"
+
+
+def _label_call(tools: str, step: Step) -> str:
+    """Return the tool, and what the call acts on, in columns."""
+    name = escape_controls(tools)[:60]
+    target = _join_lines(_find_target(step))
+    return f"{name:8} {target}"
 
 
 def _find_speaker(step: Step) -> str:
-    return escape_controls(step.role or step.kind)[:20]
+    """Return who says a message, as wide as the column of tools and the space after it."""
+    speaker = escape_controls(step.role or step.kind)[:20]
+    return f"{speaker:9}"
 
 
 def _find_target(step: Step) -> str:
@@ -225,11 +241,12 @@ def _describe_outcome(step: Step) -> str:
     parts = []
     exit_code = step.facts.get("exit_code")
     seconds = step.facts.get("duration_seconds")
+    # Facts come from a document that anybody may have written: `True` is no exit code.
     if type(exit_code) is int:
         parts.append(f"exit {exit_code}")
     elif step.failed:
         parts.append("failed")
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+    if type(seconds) in (int, float):
         parts.append(f"{seconds:.1f} s")
     if not parts and step.result is not None:
         text = get_content(step.result)
@@ -249,8 +266,10 @@ def _render_totals(difference: Difference) -> Iterator[str]:
             steps += f" ({percent:+d} %)"
     totals = [steps, f"failed {a.failed:,} -> {b.failed:,}"]
     if a.seconds is not None or b.seconds is not None:
-        totals.append(f"time {_format_duration(a.seconds)} -> {_format_duration(b.seconds)}")
-    yield f"total   {'   '.join(totals)}"
+        time_a = _format_duration(a.seconds)
+        time_b = _format_duration(b.seconds)
+        totals.append(f"time {time_a} -> {time_b}")
+    yield _render_line("total", totals)
 
     tokens = []
     for name, label in (("input_tokens", "in"), ("output_tokens", "out")):
@@ -259,24 +278,31 @@ def _render_totals(difference: Difference) -> Iterator[str]:
             count_b = _format_count(b.tokens.get(name))
             tokens.append(f"{label} {count_a} -> {count_b}")
     if tokens:
-        yield f"tokens  {'   '.join(tokens)}"
+        yield _render_line("tokens", tokens)
     if a.models != b.models:
         models_a = _list_names(a.models) or "?"
         models_b = _list_names(b.models) or "?"
-        yield f"model   {models_a} -> {models_b}"
+        yield _render_line("model", [f"{models_a} -> {models_b}"])
 
     files = []
     for name, label in _FILE_GROUPS:
-        if difference.files[name]:
-            files.append(f"{label} {_list_names(difference.files[name])}")
+        names = difference.files[name]
+        if names:
+            files.append(f"{label} {_list_names(names)}")
     if files:
-        yield f"files   {'   '.join(files)}"
+        yield _render_line("files", files)
+
+
+def _render_line(label: str, values: list[str]) -> str:
+    return f"{label:7} {'   '.join(values)}"
 
 
 def _list_names(names: list[str]) -> str:
-    listed = ", ".join(escape_controls(name)[:200] for name in names[:_MAX_NAMES])
-    if len(names) > _MAX_NAMES:
-        listed += f" and {len(names) - _MAX_NAMES:,} more"
+    shown = [escape_controls(name)[:200] for name in names[:_MAX_NAMES]]
+    listed = ", ".join(shown)
+    more = len(names) - len(shown)
+    if more:
+        listed += f" and {more:,} more"
     return listed
 
 

@@ -5,6 +5,7 @@ import csv
 import io
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -122,10 +123,12 @@ def _print_stats(
     stats: Stats, titles: dict[str, str], args: argparse.Namespace, console: Console
 ) -> None:
     if args.json:
-        groups = [
-            {args.by: name, **({"title": titles[name]} if titles else {}), **_to_json(counts)}
-            for name, counts in stats.groups.items()
-        ]
+        groups = []
+        for name, counts in stats.groups.items():
+            group: dict[str, Any] = {args.by: name}
+            if titles:
+                group["title"] = titles[name]
+            groups.append(group | _to_json(counts))
         console.print_json(
             {
                 "schema": "open-token/stats/1",
@@ -139,7 +142,7 @@ def _print_stats(
         return
     rows = [(_label(name, titles), counts) for name, counts in stats.groups.items()]
     if args.csv:
-        _print_csv(args.by, ((name, counts) for name, counts in stats.groups.items()), console)
+        _print_csv(args.by, stats.groups.items(), console)
         return
     if console.stdout_is_terminal and len(rows) > 1:
         rows.append(("total", stats.total))

@@ -13,24 +13,26 @@ Piece = tuple[str, str]
 
 
 def diff_words(old: str, new: str) -> list[Piece]:
-    """Return what stayed, what was removed and what was added, in order."""
+    """Return what is unchanged, what was removed and what was added, in order."""
     old_tokens = _tokenize(old)
     new_tokens = _tokenize(new)
+    matches = match_sequences(old_tokens, new_tokens)
+    # A match after both ends, so that the loop also sees the changes after the last real match.
+    matches.append((len(old_tokens), len(new_tokens)))
     pieces: list[Piece] = []
-    kept: list[str] = []
+    unchanged: list[str] = []
     next_old = 0
     next_new = 0
-    end = (len(old_tokens), len(new_tokens))
-    for old_index, new_index in [*match_sequences(old_tokens, new_tokens), end]:
-        if old_index > next_old or new_index > next_new:
-            removed = old_tokens[next_old:old_index]
-            added = new_tokens[next_new:new_index]
-            pieces += _build_pieces(kept, removed, added)
-            kept = []
-        kept += old_tokens[old_index : old_index + 1]
+    for old_index, new_index in matches:
+        removed = old_tokens[next_old:old_index]
+        added = new_tokens[next_new:new_index]
+        if removed or added:
+            pieces += _build_pieces(unchanged, removed, added)
+            unchanged = []
+        unchanged += old_tokens[old_index : old_index + 1]
         next_old = old_index + 1
         next_new = new_index + 1
-    pieces += _build_pieces(kept, [], [])
+    pieces += _build_pieces(unchanged, [], [])
     return _merge_changes(pieces)
 
 
@@ -41,9 +43,9 @@ def _tokenize(text: str) -> list[str]:
     return tokens
 
 
-def _build_pieces(kept: list[str], removed: list[str], added: list[str]) -> list[Piece]:
+def _build_pieces(unchanged: list[str], removed: list[str], added: list[str]) -> list[Piece]:
     pieces: list[Piece] = []
-    for op, tokens in (("=", kept), ("-", removed), ("+", added)):
+    for op, tokens in (("=", unchanged), ("-", removed), ("+", added)):
         if tokens:
             pieces.append((op, "".join(tokens)))
     return pieces
@@ -56,14 +58,20 @@ def _merge_changes(pieces: list[Piece]) -> list[Piece]:
     added: list[str] = []
     last = len(pieces) - 1
     for index, (op, text) in enumerate(pieces):
-        is_space = op == "=" and text.isspace() and "\n" not in text and 0 < index < last
-        if op == "-" or is_space:
+        is_between_changes = 0 < index < last
+        is_space = op == "=" and text.isspace() and "\n" not in text
+        if is_space and is_between_changes:
+            # The space becomes part of both the old and the new text.
             removed.append(text)
-        if op == "+" or is_space:
             added.append(text)
-        if op == "=" and not is_space:
+        elif op == "-":
+            removed.append(text)
+        elif op == "+":
+            added.append(text)
+        else:
             merged += _build_pieces([], removed, added)
             merged.append((op, text))
             removed = []
             added = []
-    return merged + _build_pieces([], removed, added)
+    merged += _build_pieces([], removed, added)
+    return merged

@@ -12,7 +12,7 @@ _TURN_TYPES = ("message", "tool_use", "tool_result")
 
 
 def may_be_copy(tail: bytes) -> bool:
-    """Return whether the last bytes of a file contain a note; only its events tell for sure."""
+    """Return whether the last bytes of a file contain a note; only its events are certain."""
     return NOTE_PREFIX.encode() in tail
 
 

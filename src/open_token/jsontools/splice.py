@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+# A string, a bracket or separator, or a number or literal.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+# One character as JSON spells it. An escaped surrogate pair is one character in Python.
 _CHARACTER = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u....|\\.|.", re.DOTALL
 )
-_STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
+_DEPTH_CHANGES = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 class _MismatchError(Exception):
@@ -39,28 +40,38 @@ class _Splice:
         self._text = text
         self._tokens = [match.span() for match in _TOKEN.finditer(text)]
         self._next = 0
+        """The index of the next token."""
         self._parts: list[str] = []
+        """The new text as far as it is known: up to the last replacement."""
         self._position = 0
+        """Where in the old text the parts end."""
 
     def compare(self, old: Any, new: Any) -> None:
         """Pass the tokens of a value; replace those that differ."""
-        if new is old or (not old and isinstance(old, dict | list)):
+        is_empty_container = isinstance(old, dict | list) and not old
+        if new is old or is_empty_container:
             self._skip()
         elif isinstance(old, dict) and isinstance(new, dict) and len(old) == len(new):
-            self._next += 1
-            for (key, item), (new_key, new_item) in zip(old.items(), new.items(), strict=True):
-                self._compare_key(key, new_key)
-                self.compare(item, new_item)
-                self._next += 1
-            self._require_end("}")
+            self._compare_objects(old, new)
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-            self._next += 1
-            for item, new_item in zip(old, new, strict=True):
-                self.compare(item, new_item)
-                self._next += 1
-            self._require_end("]")
+            self._compare_lists(old, new)
         else:
             self._replace(old, new)
+
+    def _compare_objects(self, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._next += 1  # the opening bracket
+        for (key, item), (new_key, new_item) in zip(old.items(), new.items(), strict=True):
+            self._compare_key(key, new_key)
+            self.compare(item, new_item)
+            self._next += 1  # a comma, or the closing bracket
+        self._require_end("}")
+
+    def _compare_lists(self, old: list[Any], new: list[Any]) -> None:
+        self._next += 1
+        for item, new_item in zip(old, new, strict=True):
+            self.compare(item, new_item)
+            self._next += 1
+        self._require_end("]")
 
     def join(self) -> str:
         """Return the text with all replacements."""
@@ -77,10 +88,12 @@ class _Splice:
             self._next += 1
         else:
             self._replace(key, new_key)
-        self._next += 1
+        self._next += 1  # the colon
 
     def _require_end(self, bracket: str) -> None:
-        if self._text[slice(*self._tokens[self._next - 1])] != bracket:
+        """Check that the last token closed the container: the text may hold more than the value."""
+        start, end = self._tokens[self._next - 1]
+        if self._text[start:end] != bracket:
             raise _MismatchError
 
     def _skip(self) -> tuple[int, int]:
@@ -90,9 +103,12 @@ class _Splice:
         while self._next < len(self._tokens):
             start, end = self._tokens[self._next]
             self._next += 1
-            depth += _STEPS.get(self._text[start:end], 0) if end == start + 1 else 0
+            is_single_character = end == start + 1
+            if is_single_character:
+                depth += _DEPTH_CHANGES.get(self._text[start], 0)
             if depth <= 0:
-                return self._tokens[first][0], end
+                value_start = self._tokens[first][0]
+                return value_start, end
         raise _MismatchError
 
     def _replace(self, old: Any, new: Any) -> None:
@@ -102,21 +118,18 @@ class _Splice:
             replacement = _spell_string(spelled, old, new)
         else:
             replacement = msgspec.json.encode(new).decode()
-        self._parts += [self._text[self._position : start], replacement]
+        self._parts.append(self._text[self._position : start])
+        self._parts.append(replacement)
         self._position = end
 
 
 def _spell_string(spelled: str, old: str, new: str) -> str:
     """Return a string as JSON, with escapes as the original string has them."""
-    spellings: list[Callable[[str], str]] = [
-        lambda text: json.dumps(text, ensure_ascii=False),
-        json.dumps,
-        lambda text: json.dumps(text, ensure_ascii=False).replace("/", "\\/"),
-        lambda text: json.dumps(text).replace("/", "\\/"),
-    ]
-    for spell in spellings:
-        if spell(old) == spelled:
-            return spell(new)
+    # Serializers differ in two points: whether they escape what is not ASCII, and slashes.
+    for ensure_ascii in (False, True):
+        for slash in ("/", "\\/"):
+            if json.dumps(old, ensure_ascii=ensure_ascii).replace("/", slash) == spelled:
+                return json.dumps(new, ensure_ascii=ensure_ascii).replace("/", slash)
     return _splice_string(spelled, old, new)
 
 
@@ -132,5 +145,8 @@ def _splice_string(spelled: str, old: str, new: str) -> str:
     tail = 0
     while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    middle = json.dumps(new[head : len(new) - tail], ensure_ascii=False)[1:-1]
-    return '"' + "".join([*pieces[:head], middle, *pieces[len(pieces) - tail :]]) + '"'
+    changed = new[head : len(new) - tail]
+    middle = json.dumps(changed, ensure_ascii=False).removeprefix('"').removesuffix('"')
+    before = "".join(pieces[:head])
+    after = "".join(pieces[len(pieces) - tail :])
+    return f'"{before}{middle}{after}"'

@@ -64,38 +64,49 @@ class EventTracker:
         """
         originals = {event["id"]: event for event in record.events}
         participants = {item["actor_id"]: item for item in record.participants}
-        by_digest: dict[bytes, deque[Event]] = {}
+        # `current` has been redacted like the stream; the originals have not.
+        originals_by_digest: dict[bytes, deque[Event]] = {}
         for event in current:
-            originals_here = by_digest.setdefault(_compute_digest(event), deque())
-            originals_here.append(originals[event["id"]])
+            equal_events = originals_by_digest.setdefault(_compute_digest(event), deque())
+            equal_events.append(originals[event["id"]])
+
         matched = 0
-        known: dict[str, Participant] = {}
+        last_actor_number = 0
+        known_participants: dict[str, Participant] = {}
         for event in streamed:
             digest = _compute_digest(event)
-            candidates = by_digest.get(digest)
-            original = candidates.popleft() if candidates else None
-            if original is not None:
+            original = None
+            candidates = originals_by_digest.get(digest)
+            if candidates:
                 matched += 1
+                original = candidates.popleft()
                 # Later readings are compared before redaction.
                 digest = _compute_digest(original)
+            # The actor of an event that has changed is most likely that of the same id.
             similar = original or originals.get(event["id"])
             if similar is not None:
-                known.setdefault(event["actor_id"], participants[similar["actor_id"]])
+                participant = participants[similar["actor_id"]]
+                known_participants.setdefault(event["actor_id"], participant)
             self._register(event, digest)
             self._next_number = max(self._next_number, _parse_number(event["id"]) + 1)
-        actor_numbers = [_parse_number(event["actor_id"]) for event in streamed]
-        self._adopt_participants(known, max(actor_numbers, default=0))
-        self._unmatched = {digest: deque(ids) for digest, ids in self._ids_by_digest.items()}
+            last_actor_number = max(last_actor_number, _parse_number(event["actor_id"]))
+        self._adopt_participants(known_participants, last_actor_number)
+        self._unmatched = self._queue_known_ids()
         return 2 * matched >= len(streamed)
+
+    def _queue_known_ids(self) -> dict[bytes, deque[str]]:
+        """Return the events of the stream by digest, to be taken one by one."""
+        return {digest: deque(ids) for digest, ids in self._ids_by_digest.items()}
 
     def _adopt_participants(self, known: dict[str, Participant], count: int) -> None:
         """Add the participants of the stream under the ids that they have there."""
         for number in range(1, count + 1):
             actor_id = f"act_{number:03d}"
+            # Ids have no gaps, so one that no matched event uses needs an entry as well.
             placeholder: Participant = {"actor_id": actor_id, "kind": "system", "name": "unknown"}
             participant = known.get(actor_id, placeholder)
             self._actors.setdefault(_participant_key(participant), actor_id)
-            self.participants.append(cast(Participant, {**participant, "actor_id": actor_id}))
+            self.participants.append(_rename_participant(participant, actor_id))
 
     def filter_new_events(
         self, events: Iterable[Event], participants: Iterable[Participant]
@@ -120,13 +131,16 @@ class EventTracker:
         self._next_number = max(self._next_number, record.next_event_number)
         events = list(record.events)
         digests = [_compute_digest(event) for event in events]
-        count = len(events) if is_end else _count_settled(events)
+        count = len(events)
+        if not is_end:
+            count = _count_settled(events)
         ids = _IdMap(actors=self._map_participants(record.participants))
-        unmatched = {digest: deque(known) for digest, known in self._ids_by_digest.items()}
+        unmatched = self._queue_known_ids()
         present = Counter(digests)
         new_events = []
-        for event, digest in zip(events[:count], digests, strict=False):
+        for event, digest in zip(events[:count], digests[:count], strict=True):
             if event["content"].get("data") == MISSING_RESULT:
+                # The result may come yet. If it does not, a missing result is added at the end.
                 continue
             if self._match_event(event, digest, unmatched, present, ids):
                 continue
@@ -145,7 +159,7 @@ class EventTracker:
             if key not in self._actors:
                 actor_id = f"act_{len(self.participants) + 1:03d}"
                 self._actors[key] = actor_id
-                self.participants.append(cast(Participant, {**participant, "actor_id": actor_id}))
+                self.participants.append(_rename_participant(participant, actor_id))
             actor_ids[participant["actor_id"]] = self._actors[key]
         return actor_ids
 
@@ -185,8 +199,9 @@ class EventTracker:
 
     def _create_event(self, event: Event, digest: bytes, ids: _IdMap) -> Event | None:
         """Return the event with ids of the stream, or None if it cannot be added any more."""
-        is_taken = event["id"] in self._digests
-        event_id = self._take_event_id() if is_taken else event["id"]
+        event_id = event["id"]
+        if event_id in self._digests:
+            event_id = self._take_event_id()
         links = self._map_links(event, ids)
         if links is None:
             return None
@@ -203,10 +218,11 @@ class EventTracker:
 
         Return None for a second result of a call, and for the end of a span that is not open.
         """
-        links: dict[str, str] = {**cast(dict[str, str], event.get("links", {}))}
+        links = dict(cast(dict[str, str], event.get("links", {})))
         for key in ("parent_id", "replies_to"):
             if key in links:
-                links[key] = ids.events.get(links[key], links[key])
+                linked_id = links[key]
+                links[key] = ids.events.get(linked_id, linked_id)
         if "call_id" in links and not self._map_call(event, links, ids):
             return None
         if "span_id" in links and not self._map_span(event, links, ids):
@@ -214,24 +230,32 @@ class EventTracker:
         return links
 
     def _map_call(self, event: Event, links: dict[str, str], ids: _IdMap) -> bool:
+        """Replace the id of a call; return False for a second result of the same call."""
         kind = event["type"]
         call_id = links["call_id"]
         if kind == "tool_use" or call_id not in ids.calls:
             ids.calls[call_id] = _find_free_id(call_id, self._calls, "call")
-        links["call_id"] = ids.calls[call_id]
-        if kind == "tool_result" and links["call_id"] in self._results:
-            self._revised[self._results[links["call_id"]]] = event
+        streamed_call_id = ids.calls[call_id]
+        links["call_id"] = streamed_call_id
+        if kind == "tool_result" and streamed_call_id in self._results:
+            # What the stream says about this call has changed: that is reported at the end.
+            earlier_result = self._results[streamed_call_id]
+            self._revised[earlier_result] = event
             return False
         return True
 
     def _map_span(self, event: Event, links: dict[str, str], ids: _IdMap) -> bool:
+        """Replace the id of a span; return False for the end of one that is not open."""
         kind = event["type"]
         span_id = links["span_id"]
         if kind == "span_start":
             ids.spans[span_id] = _find_free_id(span_id, self._spans, "span")
-        links["span_id"] = ids.spans.get(span_id, "")
-        if kind == "span_start" or self._spans.get(links["span_id"]) is not None:
+        streamed_span_id = ids.spans.get(span_id, "")
+        links["span_id"] = streamed_span_id
+        is_open = self._spans.get(streamed_span_id) is not None
+        if kind == "span_start" or is_open:
             return True
+        # An event that comes after the end of its span is written outside of it.
         del links["span_id"]
         return kind != "span_end"
 
@@ -294,7 +318,9 @@ class EventTracker:
     def _build_missing_result(self, call: Event) -> Event:
         links = call.get("links", {})
         data: Any = call["content"].get("data")
-        tool = data.get("tool_name") if isinstance(data, dict) else None
+        tool = None
+        if isinstance(data, dict):
+            tool = data.get("tool_name")
         participant: Participant = {"actor_id": "", "kind": "tool", "name": str(tool or "tool")}
         actor_id = self._map_participants([participant])[""]
         event = self._build_event("tool_result", actor_id, dict(MISSING_RESULT))
@@ -328,10 +354,9 @@ def find_unreported_usage(usage: dict[str, Usage], reported: dict[str, Usage]) -
     unreported = {}
     for event_id, counts in usage.items():
         known = cast(dict[str, int], reported.get(event_id, {}))
-        difference = {
-            kind: max(count - known.get(kind, 0), 0)
-            for kind, count in cast(dict[str, int], counts).items()
-        }
+        difference: dict[str, int] = {}
+        for kind, count in cast(dict[str, int], counts).items():
+            difference[kind] = max(count - known.get(kind, 0), 0)
         if any(difference.values()):
             unreported[event_id] = cast(Usage, difference)
     return unreported
@@ -363,6 +388,10 @@ def _participant_key(participant: Participant) -> bytes:
     return orjson.dumps({**participant, "actor_id": ""}, option=orjson.OPT_SORT_KEYS)
 
 
+def _rename_participant(participant: Participant, actor_id: str) -> Participant:
+    return cast(Participant, {**participant, "actor_id": actor_id})
+
+
 def _find_free_id(wanted: str, taken: dict[str, Event | None], prefix: str) -> str:
     number = len(taken)
     free_id = wanted
@@ -373,6 +402,7 @@ def _find_free_id(wanted: str, taken: dict[str, Event | None], prefix: str) -> s
 
 
 def _parse_number(name: str) -> int:
+    """Return the number at the end of an id; 0 if it has none."""
     digits = name.rpartition("_")[2]
     if digits.isdecimal() and len(digits) < 18:
         return int(digits)
@@ -394,9 +424,11 @@ def _is_provisional(event: Event) -> bool:
 
 
 def _get_kind(event: Event) -> str:
+    """Return what an event cannot change and still be the same event."""
     return f"{event['type']} {event.get('role')}"
 
 
 def _compute_digest(event: Event) -> bytes:
+    """Return a digest of what is said, without ids and times, which later readings may change."""
     content = orjson.dumps([_get_kind(event), event["content"]], option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(content, digest_size=16).digest()

@@ -83,7 +83,7 @@ def encode_value(
 def _encode_line(raw: bytes, withheld: Withheld) -> Any:
     """Return a line that is torn or repaired: as text, so that it is redacted as text."""
     if withheld.reasoning:
-        # Nothing tells which part of half a record is reasoning.
+        # It is not known which part of half a record is reasoning.
         return {"$withheld": "reasoning"}
     try:
         return {"$line": raw.decode("utf-8")}

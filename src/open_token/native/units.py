@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -55,12 +55,15 @@ def iter_parts(
     if source.shape == "zip":
         yield SourcePart("", "zip", lambda: iter(()), {"members": source.members}, source)
         for name in source.members:
-            member = source.member(name) if is_wanted is None or is_wanted(name) else None
+            if is_wanted is not None and not is_wanted(name):
+                continue
+            member = source.member(name)
             if member is not None:
                 yield _build_part(f"!{name}", member, None)
         return
     if source.shape != "folder":
         yield _build_part("", source, split)
+    # A copy: building a part may open more files, which join the family.
     seen = {source.path}
     for other in list(source.family):
         if not other.is_read or other.path is None or other.path in seen:
@@ -91,10 +94,14 @@ def _build_part(name: str, source: Source, split: str | None) -> SourcePart:
         facts = {"schema": source.database.schema, "columns": source.tables}
         return SourcePart(name, shape, lambda: _iter_rows(source), facts, source)
     if shape in ("text", "events", "empty") and _is_text(source):
-        pattern = split or (_EVENT_END if shape == "events" else None)
-        return SourcePart(
-            name, "text", lambda: _iter_text_blocks(source.text, pattern), source=source
-        )
+        pattern = split
+        if pattern is None and shape == "events":
+            pattern = _EVENT_END
+
+        def iter_blocks() -> Iterator[SourceUnit]:
+            return _iter_text_blocks(source.text, pattern)
+
+        return SourcePart(name, "text", iter_blocks, source=source)
     return SourcePart(name, "bytes", lambda: _iter_byte_blocks(source), source=source)
 
 
@@ -105,7 +112,10 @@ def _build_document_part(name: str, source: Source) -> SourcePart:
     if not isinstance(document, dict):
         return SourcePart(name, "document", lambda: iter((SourceUnit(1, document),)), source=source)
     list_keys = _find_record_lists(document)
-    facts = {"lists": {key: len(document[key]) for key in list_keys}} if list_keys else {}
+    facts: dict[str, Any] = {}
+    if list_keys:
+        # Restoring the document needs to know how many items go into each list.
+        facts["lists"] = {key: len(document[key]) for key in list_keys}
     return SourcePart(
         name, "document", lambda: _iter_items(source.document, list_keys), facts, source
     )
@@ -143,7 +153,9 @@ def _find_record_lists(document: dict[str, Any]) -> list[str]:
 
 def _iter_items(document: dict[str, Any], list_keys: list[str]) -> Iterator[SourceUnit]:
     """Yield a document with empty lists, and then the items of its lists."""
-    shell = {key: [] if key in list_keys else value for key, value in document.items()}
+    shell = dict(document)
+    for key in list_keys:
+        shell[key] = []
     yield SourceUnit(1, shell)
     number = 1
     for key in list_keys:
@@ -162,16 +174,20 @@ def _iter_rows(source: Source) -> Iterator[SourceUnit]:
 
 def _iter_text_blocks(text: str, pattern: str | None) -> Iterator[SourceUnit]:
     """Cut text where conversations begin, and at line ends so that no block is too long."""
-    starts = []
+    bounds = [0]
     if pattern:
-        starts = [match.start() for match in re.finditer(pattern, text, re.MULTILINE)]
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            bounds.append(match.start())
+    bounds.append(len(text))
     number = 0
-    for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
+    for start, end in pairwise(bounds):
         while start < end:
             stop = end
             if end - start > _TEXT_BLOCK:
-                line_end = text.rfind("\n", start, start + _TEXT_BLOCK) + 1
-                stop = line_end or start + _TEXT_BLOCK
+                longest = start + _TEXT_BLOCK
+                line_end = text.rfind("\n", start, longest) + 1
+                # A line that is longer than a block is cut anywhere.
+                stop = line_end or longest
             number += 1
             yield SourceUnit(number, text[start:stop])
             start = stop
@@ -228,11 +244,13 @@ class _Ownership:
     def __init__(self, source: Source, reader: Reader) -> None:
         self._source = source
         self._ask_reader = reader.find_owner
-        known = _list_ids(source, reader) if source.conversation is not None else []
+        known: list[str] = []
+        if source.conversation is not None:
+            known = _list_ids(source, reader)
         # A source that lists no conversations is one, whether it is named or not.
         self._wanted = source.conversation if known else None
         self._known = frozenset(known)
-        self._is_first = known[:1] == [self._wanted]
+        self._is_first = bool(known) and known[0] == self._wanted
         self.is_later = self._wanted is not None and not self._is_first
 
     def may_own_file(self, name: str) -> bool:
@@ -246,8 +264,9 @@ class _Ownership:
 
     def iter_units(self, part: SourcePart) -> Iterator[SourceUnit]:
         """Return the units of a file that belong to the conversation."""
-        if self._wanted is None or (part.source or self._source).size > _MAX_INDEXED:
-            return (unit for unit in part.units() if self._is_wanted(self._find_owner(part, unit)))
+        file = part.source or self._source
+        if self._wanted is None or file.size > _MAX_INDEXED:
+            return self._iter_wanted(part)
         # The owners are found once for all conversations of the source.
         index = _units_by_owner.setdefault(self._source, {})
         if part.file not in index:
@@ -257,6 +276,11 @@ class _Ownership:
         if self._is_first and None in groups:
             units = sorted([*units, *groups[None]], key=lambda unit: unit.number)
         return iter(units)
+
+    def _iter_wanted(self, part: SourcePart) -> Iterator[SourceUnit]:
+        for unit in part.units():
+            if self._is_wanted(self._find_owner(part, unit)):
+                yield unit
 
     def _group_by_owner(self, part: SourcePart) -> dict[str | None, list[SourceUnit]]:
         groups: dict[str | None, list[SourceUnit]] = {}
@@ -302,7 +326,8 @@ def _list_ids(source: Source, reader: Reader) -> list[str]:
     """Return the conversations of a source, which are listed once, however many are exported."""
     ids = _ids_of_source.setdefault(source, {})
     if reader.definition.name not in ids:
-        ids[reader.definition.name] = [item.id for item in reader.list_conversations(source)]
+        conversations = reader.list_conversations(source)
+        ids[reader.definition.name] = [conversation.id for conversation in conversations]
     return ids[reader.definition.name]
 
 
@@ -312,9 +337,12 @@ def _address_unit(part: SourcePart, unit: SourceUnit) -> tuple[str, Any]:
         return unit.at, dict(zip(part.facts["columns"][unit.at], unit.value, strict=True))
     if part.shape == "document":
         return f"/{unit.at}/{unit.place}", unit.value
-    # Lines and blocks of text are counted from 1, items of lists from 0.
-    number = unit.number if part.shape in ("lines", "text") else unit.number - 1
+    number = unit.number
+    # Units are counted from 1. Readers count lines and blocks of text alike, items of lists from 0.
+    if part.shape not in ("lines", "text"):
+        number -= 1
     value = unit.value
     if isinstance(value, IrregularLine):
+        # Several records on one line belong together: the first one says whose they are.
         value = value.records[0] if value.records else None
     return f"/{number}", value

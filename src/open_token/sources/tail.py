@@ -23,12 +23,12 @@ class Tail(Source):
     grows = True
 
     def __init__(
-        self, path: Path, name: str, idle: Callable[[], bool], told: Callable[[], None]
+        self, path: Path, name: str, idle: Callable[[], bool], on_record_done: Callable[[], None]
     ) -> None:
         super().__init__(name, path=path)
         self._wait = idle
         """Called when there is nothing new; False ends the records."""
-        self._on_record_done = told
+        self._on_record_done = on_record_done
         """Called when a record was processed."""
         self._seen: Counter[bytes] = Counter()
         self._is_running = True

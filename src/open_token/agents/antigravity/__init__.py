@@ -11,7 +11,7 @@ AGENT = Agent(
     title="Antigravity",
     checked="14 public transcripts of June 2026: of the command line, the editor and the application",
     includes=(
-        "prompts without the client's metadata, which is told apart, reasoning, answers, tool calls "
+        "prompts without the client's metadata, which is kept apart, reasoning, answers, tool calls "
         "with results matched by order, checkpoints, messages of the client, model"
     ),
     omits="steps that mark the history, texts that the agent itself stored cut short",

@@ -102,7 +102,7 @@ class TranscriptReader:
             self._read_client_text(record, ts)
 
     def _read_client_text(self, record: JsonObject, ts: str | None) -> None:
-        """Read what the client told the model: a checkpoint, a notice, why a call was refused."""
+        """Read what the client said to the model: a checkpoint, a notice, why a call was refused."""
         content = record.get("content")
         error = get_text(record, "error")
         if content not in (None, ""):

@@ -95,7 +95,7 @@ class PromptQueue:
         return None
 
     def finish(self, get_person: Callable[[], str]) -> None:
-        """Insert what nothing else told, at the place and time at which it was typed."""
+        """Insert what nothing else recorded, at the place and time at which it was typed."""
         for prompt in self._prompts:
             if prompt.is_settled:
                 continue

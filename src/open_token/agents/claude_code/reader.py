@@ -185,25 +185,25 @@ class SessionReader:
         )
 
     def _read_progress(self, line: Line, thread: Thread, number: int) -> bool:
-        """Read what a progress record tells about a subagent; return False if nothing."""
+        """Read what a progress record says about a subagent; return False if nothing."""
         progress = parse_agent_progress(line.data)
         agent_id = to_text(progress.agent_id) if progress else None
         if progress is None or agent_id is None:
             return self._messages.keep_progress(line)
-        # Older versions told all messages so far, some of them never alone. Messages that were
+        # Older versions repeated all messages so far, some of them never alone. Messages that were
         # read before are recognized by their uuids.
         messages = progress.normalized_messages
         messages = list(messages) if type(messages) is list else []
         if progress.message not in messages[-1:]:
             messages.append(progress.message)
         lines = [to_line(message) for message in messages if type(message) is dict]
-        lines = [told for told in lines if not self._tree.has(told.uuid, _get_full_kind(told))]
+        lines = [line for line in lines if not self._tree.has(line.uuid, _get_full_kind(line))]
         if not lines:
             return True
         subagent = self._subagents.get_progress_thread(agent_id, line, lines[0], thread)
         if subagent is None:
             return False
-        self.read_records([(number, told) for told in lines], subagent)
+        self.read_records([(number, line) for line in lines], subagent)
         return True
 
     def _add_title(self, kind: str, record: Any) -> None:

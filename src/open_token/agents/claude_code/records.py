@@ -51,7 +51,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
     # msgspec allows no Raw in a union, but it does not check the default value.
     tool_use_result: msgspec.Raw = cast(msgspec.Raw, None)
     data: msgspec.Raw = cast(msgspec.Raw, None)
-    """What a `progress` record tells."""
+    """What a `progress` record reports."""
     parent_tool_use_id: Any = msgspec.field(default=None, name="parentToolUseID")
     tool_denial_kind: Any = None
     source_tool_use_id: Any = msgspec.field(default=None, name="sourceToolUseID")
@@ -70,7 +70,7 @@ class Line(msgspec.Struct, gc=False, rename="camel"):
 
 
 class AgentProgress(msgspec.Struct, gc=False, rename="camel"):
-    """What a `progress` record tells about a subagent: one message, or all so far."""
+    """What a `progress` record reports about a subagent: one message, or all so far."""
 
     type: Any = None
     agent_id: Any = None
@@ -164,7 +164,7 @@ def parse_subagent_result(value: Any) -> Record | None:
 
 
 def parse_progress_output(value: Any) -> str | None:
-    """Return all that a command has printed so far, as the `data` of a progress record tells it."""
+    """Return all that a command has printed so far, as the `data` of a progress record has it."""
     try:
         raw = bytes(value) if type(value) is msgspec.Raw else msgspec.json.encode(value)
         if b'"fullOutput"' not in raw:
@@ -175,7 +175,7 @@ def parse_progress_output(value: Any) -> str | None:
 
 
 def parse_agent_progress(value: Any) -> AgentProgress | None:
-    """Return what the `data` of a progress record tells about a subagent, if it is about one."""
+    """Return what the `data` of a progress record says about a subagent, if it is about one."""
     try:
         raw = bytes(value) if type(value) is msgspec.Raw else msgspec.json.encode(value)
         # Most records are about the output of a command: those are not decoded.

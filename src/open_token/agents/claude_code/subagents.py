@@ -228,7 +228,7 @@ class SubagentReader:
         self._by_uuid: dict[str, Sidechain] = {}
         self._read_agents: set[str] = set()
         self._has_file: dict[str, bool] = {}
-        """By the id of a subagent that progress records tell about."""
+        """By the id of a subagent that progress records are about."""
         self._deferred: list[tuple[str, Source]] = []
         """Subagents below the maximal depth, read at the end."""
 
@@ -279,7 +279,7 @@ class SubagentReader:
     def get_progress_thread(
         self, agent_id: str, line: Line, first: Line, main: Thread
     ) -> Thread | None:
-        """Return the thread of a subagent that a progress record tells about.
+        """Return the thread of a subagent that a progress record is about.
 
         `first` is the first message in the record. None if the subagent has a file of its own: it
         holds more than the records do.

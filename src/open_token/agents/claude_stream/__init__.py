@@ -14,7 +14,7 @@ AGENT = Agent(
         "calls, compactions"
     ),
     omits=(
-        "structured result data (tool_use_result), the parts of answers that are told as a whole, "
+        "structured result data (tool_use_result), the parts of answers that also come as a whole, "
         "signs of life and control messages, thinking signatures"
     ),
     signatures=(b'"session_id"', b'"parent_tool_use_id"', b'"stream_event"', b'"total_cost_usd"'),

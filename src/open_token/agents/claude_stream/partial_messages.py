@@ -1,4 +1,4 @@
-"""Answers in parts (`stream_event`), and what is left of one that was never told as a whole."""
+"""Answers in parts (`stream_event`), and what is left of one that never came as a whole."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class PartialMessage(msgspec.Struct):
     blocks: dict[int, dict[str, Any]] = {}
     parts: dict[int, list[str]] = {}
     whole_blocks: int = 0
-    """How many blocks were told as a whole since."""
+    """How many blocks came as a whole since."""
 
     def add(self, event: dict[str, Any]) -> None:
         """Take one more event of the API."""
@@ -48,7 +48,7 @@ class PartialMessage(msgspec.Struct):
             self.parts[index].append(part)
 
     def list_remaining(self) -> list[dict[str, Any]]:
-        """Return the blocks that were told only in parts, put together."""
+        """Return the blocks that came only in parts, put together."""
         remaining = []
         for index in sorted(self.blocks)[self.whole_blocks :]:
             block = self.blocks[index]

@@ -19,7 +19,7 @@ CLIENT = "Claude Code"
 # What every message has, and nobody said.
 _ENVELOPE = ("type", "subtype", "uuid", "session_id", "parent_tool_use_id")
 _CONTEXT_FIELDS = {"cwd": "cwd", "claude_code_version": "version", "session_id": "session_id"}
-# Signs of life, of which a run prints hundreds; what they announce is told by other messages.
+# Signs of life, of which a run prints hundreds; what they announce is in other messages.
 _BOOKKEEPING = ("status", "thinking_tokens", "hook_started", "task_progress", "task_updated")
 _TOTAL_FIELDS = (
     "subtype",
@@ -43,7 +43,7 @@ class StreamReader:
         self._client = draft.get_actor("system", CLIENT)
         self._tree = RecordTree()
         self._main = Thread(draft, set())
-        # A stream tells all of its subagents itself: no files belong to it.
+        # A stream includes all of its subagents: no files belong to it.
         files = SubagentFiles(Source("stream", data=b""), is_subagent=True)
         self._subagents = SubagentReader(draft, self._tree, files, self._refuse_files)
         queue = PromptQueue(draft, self._client)
@@ -149,7 +149,7 @@ class StreamReader:
             self._partial[parent].add(event)
 
     def _finish_partial(self, parent: str | None) -> None:
-        """Add the final usage of an answer, and whatever was told of it only in parts."""
+        """Add the final usage of an answer, and whatever came of it only in parts."""
         partial = self._partial.pop(parent, None)
         if partial is None:
             return

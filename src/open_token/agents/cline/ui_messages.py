@@ -148,7 +148,7 @@ class PanelIndex:
         response = len(self._roles) if index is None else index + 2
         has_failed = bool(request.get("cancelReason") or request.get("streamingFailedMessage"))
         is_stored = response < len(self._roles) and self._roles[response] == "assistant"
-        # Older versions write no index: of those only a failure tells.
+        # Older versions write no index: only a failure is recognized there.
         if has_failed or (index is not None and not is_stored):
             broken = BrokenRequest(response, request, ts, [])
             self._shown_items = broken.items

@@ -26,11 +26,8 @@ def sniff(source: Source) -> bool:
 
 def resembles(source: Source) -> bool:
     """Return whether records are in envelopes as those of Codex, of types that are not known."""
-    envelope = ("timestamp", "type", "payload")
-    return any(
-        isinstance(record, dict) and all(key in record for key in envelope)
-        for record in source.sample
-    )
+    envelope = {"timestamp", "type", "payload"}
+    return any(isinstance(record, dict) and envelope <= record.keys() for record in source.sample)
 
 
 def _is_enveloped(record: dict[str, Any]) -> bool:

@@ -23,19 +23,19 @@ TITLE = "Codex CLI"
 SEEN = "0.169.0"
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the rollout.
 
     Every line has a timestamp, or Codex silently drops it. No provider is named, so that the user's
     own applies.
     """
-    thread_id = derive_uuid(talk, "codex", scene.cwd, scene.copy)
-    started = format_timestamp(talk.started_ms)
+    thread_id = derive_uuid(conversation, "codex", scene.cwd, scene.copy)
+    started = format_timestamp(conversation.started_ms)
     root = Path(scene.env.get("CODEX_HOME") or scene.home / ".codex")
     year, month, day = started[:10].split("-")
     stamp = started[:19].replace(":", "-")
     path = root / "sessions" / year / month / day / f"rollout-{stamp}-{thread_id}.jsonl"
-    builder = _RolloutBuilder(talk, thread_id, scene.cwd)
+    builder = _RolloutBuilder(conversation, thread_id, scene.cwd)
     builder.build()
     lines = b"".join(msgspec.json.encode(line) + b"\n" for line in builder.lines)
     return HandoffSession(thread_id, {path: lines}, [["codex", "resume", thread_id]], [])
@@ -44,36 +44,36 @@ def build_session(talk: HandoffConversation, scene: HandoffDestination) -> Hando
 class _RolloutBuilder:
     """Builds the lines of a rollout."""
 
-    def __init__(self, talk: HandoffConversation, thread_id: str, cwd: str) -> None:
+    def __init__(self, conversation: HandoffConversation, thread_id: str, cwd: str) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._talk = talk
+        self._conversation = conversation
         self._thread_id = thread_id
         self._cwd = cwd
-        self._turn_id = derive_uuid(talk, thread_id, "task")
+        self._turn_id = derive_uuid(conversation, thread_id, "task")
 
     def build(self) -> None:
         """Build all lines."""
-        talk = self._talk
+        conversation = self._conversation
         meta = {
             "session_id": self._thread_id,
             "id": self._thread_id,
-            "timestamp": format_timestamp(talk.started_ms),
+            "timestamp": format_timestamp(conversation.started_ms),
             "cwd": self._cwd,
             "originator": "open-token",
             "cli_version": SEEN,
             "source": "cli",
             "history_mode": "paginated",
         }
-        self._add(talk.started_ms, "session_meta", meta)
+        self._add(conversation.started_ms, "session_meta", meta)
         started = {
             "type": "task_started",
             "turn_id": self._turn_id,
-            "started_at": talk.started_ms // 1000,
+            "started_at": conversation.started_ms // 1000,
             "collaboration_mode_kind": "default",
         }
-        self._add(talk.started_ms, "event_msg", started)
+        self._add(conversation.started_ms, "event_msg", started)
         last_text = ""
-        for turn in talk.turns:
+        for turn in conversation.turns:
             if isinstance(turn, Prompt):
                 self._add_message("user", turn.text, turn.ms)
             else:
@@ -84,7 +84,7 @@ class _RolloutBuilder:
             "turn_id": self._turn_id,
             "last_agent_message": last_text,
         }
-        self._add(talk.ended_ms, "event_msg", complete)
+        self._add(conversation.ended_ms, "event_msg", complete)
 
     def _add(self, ms: int, kind: str, payload: dict[str, Any]) -> None:
         ordinal = len(self.lines)

@@ -29,7 +29,7 @@ def _start_subagent(
 ) -> None:
     """Open the span of a subagent; add its events if its rollout is in the same folder tree."""
     draft = thread.draft
-    # Several events tell of one subagent: its spawn, its activity, and waiting for it.
+    # Several events are about one subagent: its spawn, its activity, and waiting for it.
     if child_id is None or child_id in thread.spans or child_id in thread.known_threads:
         return
     thread.known_threads.add(child_id)

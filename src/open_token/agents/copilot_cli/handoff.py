@@ -18,31 +18,31 @@ TITLE = "GitHub Copilot CLI"
 SEEN = "1.0.102"
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session folder.
 
     Copilot's own reader is strict: every event needs an id, a time and a parent.
     """
-    session_id = derive_uuid(talk, "copilot-cli", scene.cwd, scene.copy)
+    session_id = derive_uuid(conversation, "copilot-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("COPILOT_HOME") or scene.home / ".copilot")
     folder = root / "session-state" / session_id
-    events = _build_events(talk, session_id, scene.cwd)
+    events = _build_events(conversation, session_id, scene.cwd)
     files = {
         folder / "events.jsonl": b"".join(msgspec.json.encode(event) + b"\n" for event in events),
-        folder / "workspace.yaml": _build_workspace(talk, session_id, scene.cwd),
+        folder / "workspace.yaml": _build_workspace(conversation, session_id, scene.cwd),
     }
     return HandoffSession(session_id, files, [["copilot", f"--resume={session_id}"]], [])
 
 
-def _build_workspace(talk: HandoffConversation, session_id: str, cwd: str) -> bytes:
+def _build_workspace(conversation: HandoffConversation, session_id: str, cwd: str) -> bytes:
     facts: dict[str, Any] = {
         "id": session_id,
         "cwd": cwd,
-        "name": talk.title,
+        "name": conversation.title,
         "user_named": False,
         "summary_count": 0,
-        "created_at": format_timestamp(talk.started_ms),
-        "updated_at": format_timestamp(talk.ended_ms),
+        "created_at": format_timestamp(conversation.started_ms),
+        "updated_at": format_timestamp(conversation.ended_ms),
     }
     # JSON on one line is also YAML.
     lines = (
@@ -51,7 +51,9 @@ def _build_workspace(talk: HandoffConversation, session_id: str, cwd: str) -> by
     return b"".join(lines)
 
 
-def _build_events(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_events(
+    conversation: HandoffConversation, session_id: str, cwd: str
+) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
 
     def add(kind: str, data: dict[str, Any], ms: int) -> None:
@@ -59,7 +61,7 @@ def _build_events(talk: HandoffConversation, session_id: str, cwd: str) -> list[
             {
                 "type": kind,
                 "data": data,
-                "id": derive_uuid(talk, session_id, len(events)),
+                "id": derive_uuid(conversation, session_id, len(events)),
                 "timestamp": format_timestamp(ms),
                 "parentId": events[-1]["id"] if events else None,
             }
@@ -70,16 +72,16 @@ def _build_events(talk: HandoffConversation, session_id: str, cwd: str) -> list[
         "version": 1,
         "producer": "copilot-agent",
         "copilotVersion": SEEN,
-        "startTime": format_timestamp(talk.started_ms),
+        "startTime": format_timestamp(conversation.started_ms),
         "context": {"cwd": cwd},
     }
-    add("session.start", start, talk.started_ms)
-    for turn in talk.turns:
+    add("session.start", start, conversation.started_ms)
+    for turn in conversation.turns:
         if isinstance(turn, Prompt):
             add("user.message", {"content": turn.text}, turn.ms)
             continue
         message = {
-            "messageId": derive_uuid(talk, session_id, "message", len(events)),
+            "messageId": derive_uuid(conversation, session_id, "message", len(events)),
             "content": turn.text,
             "toolRequests": [_build_request(call) for call in turn.calls],
         }

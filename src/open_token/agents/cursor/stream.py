@@ -98,7 +98,7 @@ class _StreamReader:
         self._pieces.append(text)
 
     def _is_repetition(self, text: str) -> bool:
-        """Return whether the text is what was told last, or all that was told since the prompt."""
+        """Return whether the text repeats the last answer, or all answers since the prompt."""
         pieces = self._pieces if self._role == "assistant" else []
         # An answer comes in pieces and once more as a whole; the end repeats the whole turn.
         last_answer = "".join(pieces) or "".join(self._answers[-1:])

@@ -27,19 +27,19 @@ _MAX_FOLDERS = 100
 _SLUG = re.compile(r"[a-z0-9-]+")
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file, and the marker file that ties its folder to the project.
 
     The file name must not end with the beginning of the session id: on resuming, the clean-up of
     0.61 deletes every such file.
     """
-    session_id = derive_uuid(talk, "gemini-cli", scene.cwd, scene.copy)
+    session_id = derive_uuid(conversation, "gemini-cli", scene.cwd, scene.copy)
     root = Path(scene.env.get("GEMINI_CLI_HOME") or scene.home) / ".gemini"
     folder = root / "tmp" / _find_project_folder(root, scene.cwd)
-    suffix = derive_uuid(talk, session_id, "ending")[:8]
-    stamp = format_timestamp(talk.started_ms)[:16].replace(":", "-")
+    suffix = derive_uuid(conversation, session_id, "ending")[:8]
+    stamp = format_timestamp(conversation.started_ms)[:16].replace(":", "-")
     path = folder / "chats" / f"session-{stamp}-{suffix}.jsonl"
-    lines = _build_lines(talk, session_id, scene.cwd)
+    lines = _build_lines(conversation, session_id, scene.cwd)
     files = {path: b"".join(msgspec.json.encode(line) + b"\n" for line in lines)}
     marker = folder / ".project_root"
     if read_optional(marker) is None:
@@ -71,17 +71,19 @@ def _read_registered_folder(root: Path, cwd: str) -> str | None:
     return slug if isinstance(slug, str) and _SLUG.fullmatch(slug) else None
 
 
-def _build_lines(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_lines(
+    conversation: HandoffConversation, session_id: str, cwd: str
+) -> list[dict[str, Any]]:
     header = {
         "sessionId": session_id,
         "projectHash": hashlib.sha256(cwd.encode()).hexdigest(),
-        "startTime": format_timestamp(talk.started_ms),
-        "lastUpdated": format_timestamp(talk.ended_ms),
+        "startTime": format_timestamp(conversation.started_ms),
+        "lastUpdated": format_timestamp(conversation.ended_ms),
         "kind": "main",
-        "summary": talk.title,
+        "summary": conversation.title,
     }
     lines: list[dict[str, Any]] = [header]
-    for number, turn in enumerate(talk.turns, 1):
+    for number, turn in enumerate(conversation.turns, 1):
         line: dict[str, Any] = {"id": f"m{number:06d}", "timestamp": format_timestamp(turn.ms)}
         if isinstance(turn, Prompt):
             lines.append(line | {"type": "user", "content": [{"text": turn.text}]})

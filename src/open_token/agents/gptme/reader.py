@@ -3,7 +3,7 @@
 from open_token.builder.draft import Draft
 from open_token.formats.shared.chat_logs import ChatLogReader
 from open_token.formats.shared.fields import JsonObject, get_dict, pick_fields
-from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.token_usage import build_usage, get_count
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
 from open_token.sources.source import Source
@@ -37,8 +37,9 @@ def _parse_usage(metadata: JsonObject) -> Usage | None:
     usage = get_dict(metadata, "usage")
     if not usage:
         return None
-    names = ("input_tokens", "cache_read_tokens", "cache_creation_tokens")
-    fresh, read, written = (count if type(count := usage.get(name)) is int else 0 for name in names)
+    fresh = get_count(usage, "input_tokens")
+    read = get_count(usage, "cache_read_tokens")
+    written = get_count(usage, "cache_creation_tokens")
     return build_usage(
         input_tokens=fresh + read + written,
         output_tokens=usage.get("output_tokens"),

@@ -27,7 +27,11 @@ def sniff(source: Source) -> bool:
     items = [record for record in records if _is_item(record)]
     if 2 * len(items) <= len(records):
         return False
-    return any(field in record for record in items for field in _OWN_FIELDS.get(record["type"], ()))
+    for record in items:
+        own_fields = _OWN_FIELDS.get(record["type"], ())
+        if any(field in record for field in own_fields):
+            return True
+    return False
 
 
 def _is_item(record: dict[str, Any]) -> bool:

@@ -23,7 +23,7 @@ from open_token.formats.shared.session_tables import (
     read_messages,
     read_sessions,
 )
-from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.token_usage import build_usage, get_count
 from open_token.jsontools.timestamps import from_epoch, to_utc
 from open_token.model.document import Found
 from open_token.sources.source import Source
@@ -151,7 +151,7 @@ class _SessionReader:
             self._log.annotate({"kind": "stop", "reason": reason}, ts=ts)
 
     def _mark_rewound(self, message: JsonObject) -> None:
-        """Note where rewound messages begin and end; compacted ones are still part of the talk."""
+        """Note where rewound messages begin and end; compacted ones are still part of the conversation."""
         is_rewound = message.get("active") == 0 and not message.get("compacted")
         if not is_rewound:
             self._end_rewound()
@@ -165,10 +165,9 @@ class _SessionReader:
             self._rewound = None
 
     def _read_totals(self, info: JsonObject) -> None:
-        names = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-        fresh, read, written = (
-            count if type(count := info.get(name)) is int else 0 for name in names
-        )
+        fresh = get_count(info, "input_tokens")
+        read = get_count(info, "cache_read_tokens")
+        written = get_count(info, "cache_write_tokens")
         output = info.get("output_tokens")
         costs = pick_fields(info, "actual_cost_usd", "estimated_cost_usd")
         if not (fresh or read or written or output or costs):

@@ -21,7 +21,7 @@ from open_token.formats.shared.fields import JsonObject
 from open_token.model.document import Found
 from open_token.sources.source import Source
 
-# How the client tells a model without function calling what a tool returned.
+# How the client reports what a tool returned to a model without function calling.
 _TEXT_RESULT = re.compile(r"EXECUTION RESULT of \[([^\]\n]{1,200})\]:")
 
 

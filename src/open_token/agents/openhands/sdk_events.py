@@ -271,7 +271,7 @@ class EventReader:
     def read(self, event: Body, position: str) -> None:
         """Read one event."""
         kind = event["kind"]
-        # The SDK writes local times without a zone: no UTC time can be told from them.
+        # The SDK writes local times without a zone: no UTC time can be derived from them.
         timestamp = event.get("timestamp")
         ts = to_utc(timestamp)
         if ts is None and isinstance(timestamp, str):

@@ -23,7 +23,7 @@ from open_token.formats.shared.providers import ProviderTracker
 from open_token.formats.shared.session_tables import NO_OWNER
 from open_token.formats.shared.session_tree import SessionTree
 from open_token.formats.shared.thread import Thread
-from open_token.formats.shared.token_usage import build_usage
+from open_token.formats.shared.token_usage import build_usage, get_count
 from open_token.jsontools.media import build_media_block
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Found, Usage
@@ -293,10 +293,9 @@ def _build_image(image: JsonObject) -> JsonObject:
 
 
 def _parse_usage(counts: JsonObject) -> Usage | None:
-    fresh, read, written = (
-        count if type(count := counts.get(name)) is int else 0
-        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    )
+    fresh = get_count(counts, "input_tokens")
+    read = get_count(counts, "cache_read_input_tokens")
+    written = get_count(counts, "cache_creation_input_tokens")
     if not counts:
         return None
     return build_usage(

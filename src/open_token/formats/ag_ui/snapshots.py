@@ -94,19 +94,19 @@ def _complete_text(items: list[Item], position: int, run: _Run) -> None:
     That is the last answer before the snapshot, if the snapshot does not have it as it is and its
     own last answer begins with it.
     """
-    told = [item for item in items[position].snapshot or () if _get_answer(item)]
+    answers = [item for item in items[position].snapshot or () if _get_answer(item)]
     streamed = position - 1
     while streamed >= 0 and items[streamed].snapshot is None and not _get_answer(items[streamed]):
         streamed -= 1
     text = _get_answer(items[streamed]) if streamed >= 0 else ""
-    if not text or not told or any(_get_answer(item) == text for item in told):
+    if not text or not answers or any(_get_answer(item) == text for item in answers):
         return
-    whole = _get_answer(told[-1])
+    whole = _get_answer(answers[-1])
     digest = hash_part("assistant", TextPart(whole))
     if whole.startswith(text) and digest not in run.positions:
         run.positions[hash_part("assistant", TextPart(text))].remove(streamed)
         run.positions[digest] = [streamed]
-        items[streamed].part = told[-1].part
+        items[streamed].part = answers[-1].part
 
 
 def _get_answer(item: Item) -> str:

@@ -105,15 +105,15 @@ class _ConversationReader:
             )
         # New calls for each message: results without an id answer only calls of their own message.
         calls = CallMatcher(self._draft)
-        voice = MessageWriter(self._draft, actor, calls, place, to_utc(message.get("created_at")))
-        _BlockReader(voice, role).read(_get_blocks(message) + _read_attachments(message))
+        writer = MessageWriter(self._draft, actor, calls, place, to_utc(message.get("created_at")))
+        _BlockReader(writer, role).read(_get_blocks(message) + _read_attachments(message))
         facts: JsonObject = {}
         if message.get("stop_reason") not in _USUAL_STOP_REASONS:
             facts["stop_reason"] = message["stop_reason"]
         if message.get("truncated") is True:
             facts["truncated"] = True
         if facts:
-            voice.add_annotation("message_facts", **facts)
+            writer.add_annotation("message_facts", **facts)
 
 
 def _get_blocks(message: JsonObject) -> list[Any]:
@@ -197,12 +197,12 @@ def _get_objects(body: JsonObject, name: str) -> list[JsonObject]:
 class _BlockReader:
     """Reads the blocks of one message; consecutive texts are one event."""
 
-    def __init__(self, voice: MessageWriter, role: Role) -> None:
-        self._voice = voice
-        self._draft = voice.draft
+    def __init__(self, writer: MessageWriter, role: Role) -> None:
+        self._writer = writer
+        self._draft = writer.draft
         self._role = role
         self._texts: list[Any] = []
-        self._message_ts = voice.ts
+        self._message_ts = writer.ts
 
     def read(self, blocks: list[Any]) -> None:
         before = self._draft.count
@@ -218,17 +218,17 @@ class _BlockReader:
                 self._texts.append(_clean_block(block))
         self._flush()
         if self._draft.count == before:
-            self._voice.ts = self._message_ts
-            self._voice.add_message("", self._role)
+            self._writer.ts = self._message_ts
+            self._writer.add_message("", self._role)
 
     def _set_time(self, block: JsonObject) -> None:
-        self._voice.ts = to_utc(block.get("start_timestamp")) or self._message_ts
+        self._writer.ts = to_utc(block.get("start_timestamp")) or self._message_ts
 
     def _flush(self) -> None:
         texts = [block for block in self._texts if _has_content(block)]
         self._texts = []
         if texts:
-            BlockWriter(self._voice, self._role).add_content(texts)
+            BlockWriter(self._writer, self._role).add_content(texts)
 
     def _read_block(self, block: JsonObject, kind: str) -> None:
         if kind in THINKING_TYPES:
@@ -237,16 +237,16 @@ class _BlockReader:
             self._read_call(block)
         elif kind == "token_budget":
             self._draft.note_omission(
-                "token-budget", self._voice.place, "a marker of the runtime's token budget"
+                "token-budget", self._writer.place, "a marker of the runtime's token budget"
             )
         elif kind == "flag":
-            self._voice.add_annotation("flag", **pick_fields(block, "flag", "helpline"))
+            self._writer.add_annotation("flag", **pick_fields(block, "flag", "helpline"))
         else:
             self._read_result(block)
 
     def _read_call(self, block: JsonObject) -> None:
         given = block.get("input")
-        self._voice.add_tool_call(
+        self._writer.add_tool_call(
             as_text(block.get("id")),
             as_text(block.get("name")) or "tool",
             {} if given is None else given,
@@ -257,23 +257,23 @@ class _BlockReader:
         for item in _get_objects(block, "summaries"):
             summary = as_text(item.get("summary"))
             if summary:
-                self._voice.add_reasoning(summary, summary=True)
+                self._writer.add_reasoning(summary, summary=True)
             else:
                 self._note_empty("a summary without text")
         text = as_text(block.get("thinking"))
         if text or get_block_type(block) == "redacted_thinking":
-            self._voice.add_reasoning(text)
+            self._writer.add_reasoning(text)
         elif not block.get("summaries"):
             self._note_empty("a thought without text")
         if block.get("cut_off") is True:
             self._draft.add_annotation(
                 {"kind": "message_facts", "cut_off": True},
-                actor=self._voice.actor,
-                ts=self._voice.ts,
+                actor=self._writer.actor,
+                ts=self._writer.ts,
             )
 
     def _note_empty(self, detail: str) -> None:
-        self._draft.note_omission("empty-reasoning", self._voice.place, detail)
+        self._draft.note_omission("empty-reasoning", self._writer.place, detail)
 
     def _read_result(self, block: JsonObject) -> None:
         content = block.get("content")
@@ -290,7 +290,7 @@ class _BlockReader:
             else:
                 facts["structured_content"] = structured
         call_id = as_text(block.get("tool_use_id"))
-        self._voice.add_tool_result(call_id, output, as_text(block.get("name")), facts or None)
+        self._writer.add_tool_result(call_id, output, as_text(block.get("name")), facts or None)
 
 
 def _clean_block(block: Any) -> Any:

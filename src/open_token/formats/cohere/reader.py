@@ -78,7 +78,7 @@ class _CohereDialect:
 
     def start_exchange(self, request: JsonObject, response: JsonObject) -> None:
         self._model = as_text(request.get("model")) or self._model
-        # What a request gives the model to read beside the talk.
+        # What a request gives the model to read beside the conversation.
         documents = request.get("documents")
         if documents and documents != self._documents:
             self._documents = documents
@@ -196,20 +196,20 @@ class _StreamMerger:
         body = self._body
         body |= pick_fields(chunk, "id", "created_at")
         delta = get_dict(chunk, "delta")
-        told = get_dict(delta, "message")
+        part = get_dict(delta, "message")
         message = body["message"]
         if kind == "message-end":
             body |= pick_fields(delta, "finish_reason", "usage", "error")
         elif kind == "tool-plan-delta":
             message["tool_plan"] = message.get("tool_plan", "") + (
-                get_text(told, "tool_plan") or ""
+                get_text(part, "tool_plan") or ""
             )
         elif kind in ("content-start", "content-delta"):
-            _append(self._parts.setdefault(_get_index(chunk), {}), get_dict(told, "content"))
+            _append(self._parts.setdefault(_get_index(chunk), {}), get_dict(part, "content"))
         elif kind in ("tool-call-start", "tool-call-delta"):
-            _append(self._calls.setdefault(_get_index(chunk), {}), get_dict(told, "tool_calls"))
+            _append(self._calls.setdefault(_get_index(chunk), {}), get_dict(part, "tool_calls"))
         elif kind == "citation-start":
-            message.setdefault("citations", []).append(told.get("citations"))
+            message.setdefault("citations", []).append(part.get("citations"))
         elif kind != "message-start" and kind not in _SILENT_EVENTS:
             message.setdefault("unknown", []).append(chunk)
         return finished

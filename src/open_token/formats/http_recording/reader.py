@@ -77,11 +77,10 @@ class _Owners:
     """The conversation of each recorded item."""
 
     def __init__(self, threads: Threads, source: Source, separator: str) -> None:
-        self.by_number = {
-            call.exchange.number: str(name)
-            for name, conversation in enumerate(threads.conversations, 1)
-            for call in conversation.calls
-        }
+        self.by_number: dict[int, str] = {}
+        for name, conversation in enumerate(threads.conversations, 1):
+            for call in conversation.calls:
+                self.by_number[call.exchange.number] = str(name)
         self._text = source.text if source.shape == "text" else ""
         self._item_starts = [
             match.start() for match in re.finditer(separator, self._text, re.MULTILINE)

@@ -265,7 +265,10 @@ def _get_conversation_id(body: JsonObject) -> Any:
 
 def _join_prompts(prompts: list[Any]) -> str:
     """Return the text of prompts, whatever the dialect."""
-    return normalize_text(" ".join(text for item in prompts for text in _list_texts(item)))
+    texts: list[str] = []
+    for item in prompts:
+        texts += _list_texts(item)
+    return normalize_text(" ".join(texts))
 
 
 def _join_strings(item: Any) -> str:
@@ -322,9 +325,12 @@ def _count_known_items(items: list[Any], conversation: Conversation) -> int:
 
 def _list_questions(turns: list[list[bytes]]) -> list[str]:
     """Return the messages of the user."""
-    return [
-        turn[1:].decode("utf-8", "replace") for item in turns for turn in item if turn[:1] == b"u"
-    ]
+    questions = []
+    for item in turns:
+        for turn in item:
+            if turn[:1] == b"u":
+                questions.append(turn[1:].decode("utf-8", "replace"))
+    return questions
 
 
 def _build_digests(turns: list[list[bytes]], prompt: str) -> list[bytes]:

@@ -278,10 +278,13 @@ def _join_blocks(values: list[Any]) -> list[Any]:
             else:
                 group = ("alone", len(groups))
             groups.setdefault(group, []).append(block)
-    return [
-        _join_objects(group) if isinstance(group[0], dict) else group[0]
-        for group in groups.values()
-    ]
+    joined = []
+    for fragments in groups.values():
+        if isinstance(fragments[0], dict):
+            joined.append(_join_objects(fragments))
+        else:
+            joined.append(fragments[0])
+    return joined
 
 
 def _join_calls(chunks: list[JsonObject]) -> list[JsonObject]:

@@ -80,10 +80,10 @@ class _StateReader:
         if given is None:
             return
         items = given if isinstance(given, list) else [{"role": "user", "content": given}]
-        voices = self._get_voices(get_field(self._state, "current_agent"))
+        actors = self._get_actors(get_field(self._state, "current_agent"))
         for number, item in enumerate(items, 1):
             api_item = to_api_item(item) if isinstance(item, dict) else item
-            event = responses_items.add_item(self._draft, api_item, voices, place=f"input {number}")
+            event = responses_items.add_item(self._draft, api_item, actors, place=f"input {number}")
             if isinstance(api_item, dict) and get_item_id(api_item) is not None:
                 self._remember_item(api_item, event)
 
@@ -108,7 +108,7 @@ class _StateReader:
         known = {identify_item(item) for item in longer}
         return longer + [item for item in shorter if identify_item(item) not in known]
 
-    def _get_voices(self, agent: Any) -> responses_items.ItemActors:
+    def _get_actors(self, agent: Any) -> responses_items.ItemActors:
         name = (as_text(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
         if name not in self._voices:
             self._voices[name] = responses_items.ItemActors(self._draft, name=name)
@@ -129,22 +129,22 @@ class _StateReader:
         elif (get_item_id(raw), identify_content(raw)) in self._known_copies:
             return
         elif kind == "handoff_output_item":
-            voices = self._get_voices(get_field(item, "source_agent"))
-            self._add_raw_item(raw, voices, place)
+            actors = self._get_actors(get_field(item, "source_agent"))
+            self._add_raw_item(raw, actors, place)
             self._annotate_handoff(item)
         else:
             facts = _get_output_facts(item, raw)
-            self._add_raw_item(raw, self._get_voices(item.get("agent")), place, facts)
+            self._add_raw_item(raw, self._get_actors(item.get("agent")), place, facts)
 
     def _add_raw_item(
         self,
         raw: JsonObject,
-        voices: responses_items.ItemActors,
+        actors: responses_items.ItemActors,
         place: str,
         facts: JsonObject | None = None,
     ) -> None:
         event = responses_items.add_item(
-            self._draft, raw, voices, group="items", place=place, facts=facts
+            self._draft, raw, actors, group="items", place=place, facts=facts
         )
         self._remember_item(raw, event)
 
@@ -155,7 +155,7 @@ class _StateReader:
             name = as_text(agent.get("name")) if isinstance(agent, dict) else None
             if name is not None:
                 data[key] = name
-        self._draft.add_annotation(data, actor=self._get_voices(target).assistant)
+        self._draft.add_annotation(data, actor=self._get_actors(target).assistant)
 
     def _read_approval(self, item: JsonObject, raw: Any, place: str) -> None:
         """Read a call that waits for a person; usually there is an item of the call before it."""
@@ -163,9 +163,9 @@ class _StateReader:
         native_id = as_text(call.get("call_id")) or as_text(call.get("id"))
         if native_id is not None and native_id in self._pending_calls:
             return
-        voices = self._get_voices(item.get("agent"))
+        actors = self._get_actors(item.get("agent"))
         if call and identify_raw_item(call) not in self._known_items:
-            self._add_raw_item(call, voices, place)
+            self._add_raw_item(call, actors, place)
         data: JsonObject = {"kind": "action_required", "action": "approval", "status": "requested"}
         tool = as_text(get_field(item, "tool_name"))
         if tool is not None:
@@ -173,7 +173,7 @@ class _StateReader:
         if native_id is not None:
             data["native_call_id"] = native_id
             self._pending_calls.add(native_id)
-        self._draft.add_annotation(data, actor=voices.assistant)
+        self._draft.add_annotation(data, actor=actors.assistant)
 
     def _read_interruptions(self) -> None:
         step = get_field(self._state, "current_step")
@@ -198,8 +198,8 @@ class _StateReader:
                     items.append(to_api_item(item))
             for item in items:
                 if identify_raw_item(item) not in self._known_items:
-                    voices = self._get_voices(get_field(self._state, "current_agent"))
-                    self._add_raw_item(item, voices, f"response {number}")
+                    actors = self._get_actors(get_field(self._state, "current_agent"))
+                    self._add_raw_item(item, actors, f"response {number}")
             usage = response.get("usage") if isinstance(response, dict) else None
             self._add_usage(items, _read_usage(usage))
 

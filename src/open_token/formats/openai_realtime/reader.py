@@ -1,8 +1,8 @@
 """Reader of logs of the OpenAI Realtime API.
 
-The server tells one item several times: piece by piece, when it is done, and with the response. A
+The server sends one item several times: piece by piece, when it is done, and with the response. A
 transcript of what a person said comes after the answer to it has begun. So the items are collected
-first, and told in the order of the conversation.
+first, and added in the order of the conversation.
 """
 
 from collections import deque
@@ -76,7 +76,7 @@ def read(source: Source, draft: Draft) -> None:
     conversation = _Conversation(draft)
     for number, record in source.records():
         conversation.add_event(record, f"{unit} {number}")
-    conversation.tell()
+    conversation.add_items()
 
 
 @dataclass
@@ -258,7 +258,7 @@ class _Conversation:
         else:
             self._entries.append(_Entry(place, ts, annotation={"kind": "message_facts", **facts}))
 
-    def tell(self) -> None:
+    def add_items(self) -> None:
         """Add everything to the draft."""
         for entry in self._entries:
             if entry.annotation is not None:
@@ -267,14 +267,14 @@ class _Conversation:
                     entry.annotation, actor=actor, ts=entry.ts, usage=entry.usage
                 )
             else:
-                self._tell_item(entry)
+                self._add_item(entry)
 
-    def _tell_item(self, entry: _Entry) -> None:
+    def _add_item(self, entry: _Entry) -> None:
         item = entry.item
         kind = item.get("type")
         event: Any = None
         if kind == "message":
-            event = self._tell_message(entry)
+            event = self._add_message(entry)
         elif kind in ("function_call", "mcp_call"):
             self._draft.add_tool_call(
                 as_text(item.get("call_id")) or as_text(item.get("id")),
@@ -298,7 +298,7 @@ class _Conversation:
             facts = {"kind": "message_facts", **drop_nulls(entry.facts)}
             self._draft.add_annotation(facts, parent=event, ts=entry.ts)
 
-    def _tell_message(self, entry: _Entry) -> Any:
+    def _add_message(self, entry: _Entry) -> Any:
         blocks = self._build_blocks(entry)
         content: Any = blocks
         single = blocks[0] if len(blocks) == 1 else None
@@ -318,8 +318,11 @@ class _Conversation:
         return self._draft.add_message("user", content or "", actor, ts=entry.ts)
 
     def _build_blocks(self, entry: _Entry) -> list[Any]:
-        content = entry.item.get("content")
-        parts = content if isinstance(content, list) else [] if content is None else [content]
+        parts = entry.item.get("content")
+        if parts is None:
+            parts = []
+        elif not isinstance(parts, list):
+            parts = [parts]
         blocks = []
         for index, part in enumerate(parts):
             blocks.append(self._build_block(entry, part, entry.texts.get(index)))

@@ -62,9 +62,10 @@ def _add_compaction_counts(usage: JsonObject) -> JsonObject:
     iterations = [item for item in iterations if type(item) is dict]
     if all(item.get("type") != "compaction" for item in iterations):
         return usage
-    return usage | {
-        name: sum(_get_count(item, name) or 0 for item in iterations) for name in _COUNTS
-    }
+    totals: JsonObject = {}
+    for name in _COUNTS:
+        totals[name] = sum(_get_count(item, name) or 0 for item in iterations)
+    return usage | totals
 
 
 def get_block_type(block: Any) -> str | None:

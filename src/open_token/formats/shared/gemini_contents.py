@@ -34,7 +34,10 @@ def get_either_case(value: Any, name: str) -> Any:
 
 @cache
 def _to_snake_case(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    letters = []
+    for letter in name:
+        letters.append(f"_{letter.lower()}" if letter.isupper() else letter)
+    return "".join(letters)
 
 
 def parse_usage(value: Any) -> Usage | None:

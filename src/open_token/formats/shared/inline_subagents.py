@@ -24,7 +24,7 @@ class InlineAgent:
     actor: str = ""
     """The actor of the current model."""
     thought: tuple[str, str | None] | None = None
-    """Reasoning and its time, until an answer tells which model it is of."""
+    """Reasoning and its time, until an answer shows which model it is of."""
 
     @property
     def visibility(self) -> Visibility:

@@ -105,11 +105,10 @@ class HistoryWriter:
 
     def add_history(self, messages: Iterable[Message], context: MessageContext) -> None:
         """Add what of a history is new in this scope."""
-        parts = [
-            (message, role, part, hash_part(role, part))
-            for message in messages
-            for role, part in split_message(message)
-        ]
+        parts = []
+        for message in messages:
+            for role, part in split_message(message):
+                parts.append((message, role, part, hash_part(role, part)))
         seen = self._seen.setdefault(context.scope, Counter())
         # User input after the latest known part is new, even if the same text came before and
         # the history is cut.

@@ -49,5 +49,8 @@ def _read_rows(
 
 def get_session_id(table: str, row: Any) -> str | None:
     """Return the session that a row of either table belongs to; None for any other row."""
-    value = row.get("id" if table == "sessions" else "session_id") if type(row) is dict else None
+    if type(row) is not dict:
+        return None
+    column = "id" if table == "sessions" else "session_id"
+    value = row.get(column)
     return value if isinstance(value, str) else None

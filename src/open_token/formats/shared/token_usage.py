@@ -6,6 +6,12 @@ from typing import Any, cast
 from open_token.model.document import Usage
 
 
+def get_count(counts: Any, name: str) -> int:
+    """Return a token count; 0 if the field is missing or holds no number."""
+    count = counts.get(name) if type(counts) is dict else None
+    return count if type(count) is int else 0
+
+
 def build_usage(**counts: Any) -> Usage | None:
     """Return the counts that are valid numbers of tokens; None if there are none.
 

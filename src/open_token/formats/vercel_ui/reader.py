@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.fields import JsonObject, as_text, get_first, pick_fields
+from open_token.formats.shared.fields import (
+    JsonObject,
+    as_text,
+    get_dicts,
+    get_first,
+    pick_fields,
+)
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.providers import identify_provider
 from open_token.formats.vercel_ui.detect import get_type, is_stream, is_tool
@@ -333,17 +339,16 @@ def _build_parts(body: JsonObject) -> list[Any]:
 
 def _read_attachments(body: JsonObject) -> list[Any]:
     """Return the attachments of a message of version 4 as parts."""
-    attachments = body.get("experimental_attachments")
-    return [
-        {
+    parts: list[Any] = []
+    for item in get_dicts(body, "experimental_attachments"):
+        part = {
             "type": "file",
             "mediaType": item.get("contentType"),
             "filename": item.get("name"),
             "url": item.get("url"),
         }
-        for item in (attachments if isinstance(attachments, list) else ())
-        if isinstance(item, dict)
-    ]
+        parts.append(part)
+    return parts
 
 
 def _read_file(part: JsonObject) -> JsonObject | None:

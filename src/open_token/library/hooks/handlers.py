@@ -25,7 +25,10 @@ def get_hooks(name: str) -> Hooks:
 
 def build_handler(hooks: Hooks, command: str) -> dict[str, Any]:
     """Return the handler that runs a command, in the format of the agent's configuration."""
-    return {key: command if value == "{command}" else value for key, value in hooks.handler.items()}
+    handler: dict[str, Any] = {}
+    for key, value in hooks.handler.items():
+        handler[key] = command if value == "{command}" else value
+    return handler
 
 
 def build_command(

@@ -17,7 +17,7 @@ _NOTICES = {
 
 
 def describe(reason: str | None) -> str | None:
-    """Return what to tell the user about an early end; None if there is nothing to tell."""
+    """Return the message for the user about an early end; None if none is needed."""
     return _NOTICES.get(reason or "")
 
 

@@ -165,7 +165,7 @@ def _build_answer_block(state: SessionState, call_id: str, answer: Json) -> Cont
 
 
 def build_status_change(state: SessionState) -> NewEvent:
-    """Return the event that tells clients the status of the session as a whole session."""
+    """Return the event that sends clients the status of the session, as a whole session."""
     return "session.changed", {"changes": {"status": state.session.status}}
 
 

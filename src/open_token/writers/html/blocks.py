@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -31,32 +32,38 @@ def render_text(
 
     With the path of a file, the script of the page colours its syntax.
     """
-    attribute = f' class="{classes}"' if classes else ""
-    attribute += render_language(find_suffix(path))
+    attributes = ""
+    if classes:
+        attributes += f' class="{classes}"'
+    attributes += render_language(find_suffix(path))
 
     def render_lines(lines: list[str]) -> str:
-        return f"<pre{attribute}>{render(chr(10).join(lines))}</pre>"
+        content = render("\n".join(lines))
+        return f"<pre{attributes}>{content}</pre>"
 
     lines = text.split("\n")
     if len(lines) <= MAX_LINES:
         return render_lines(lines)
+    # How a long output begins and how it ends says most about it.
+    head = render_lines(lines[:_HEAD_LINES])
     middle = lines[_HEAD_LINES:-_TAIL_LINES]
-    return (
-        render_lines(lines[:_HEAD_LINES])
-        + _render_more(len(middle), render_lines(middle))
-        + render_lines(lines[-_TAIL_LINES:])
-    )
+    tail = render_lines(lines[-_TAIL_LINES:])
+    return head + _render_more(len(middle), render_lines(middle)) + tail
 
 
 def find_suffix(path: str) -> str:
     """Return what follows the last dot in a file name; empty without one."""
     name = path.rpartition("/")[2]
-    return name.rpartition(".")[2] if "." in name else ""
+    if "." not in name:
+        return ""
+    return name.rpartition(".")[2]
 
 
 def render_language(language: str) -> str:
     """Return the attribute that names the language of code, with a leading space."""
-    return f' data-lang="{language.lower()}"' if _LANGUAGE.fullmatch(language) else ""
+    if not _LANGUAGE.fullmatch(language):
+        return ""
+    return f' data-lang="{language.lower()}"'
 
 
 def _render_more(count: int, body: str) -> str:
@@ -69,14 +76,14 @@ def render_value(value: Any) -> str:
         return f"<pre>{escape_html(format_value(value))}</pre>"
     if not value:
         return ""
-    entries = list(value.items())[:_MAX_KEYS]
-    rendered = "".join(
-        f"<dt>{escape_html(str(key))}</dt><dd>{_render_field(field)}</dd>" for key, field in entries
-    )
-    more = ""
-    if len(value) > _MAX_KEYS:
-        more = f"<p>and {len(value) - _MAX_KEYS:,} more keys</p>"
-    return f"<dl>{rendered}</dl>{more}"
+    rows: list[str] = []
+    for key, field in islice(value.items(), _MAX_KEYS):
+        rows.append(f"<dt>{escape_html(str(key))}</dt><dd>{_render_field(field)}</dd>")
+    rendered = f"<dl>{''.join(rows)}</dl>"
+    more = len(value) - len(rows)
+    if more:
+        rendered += f"<p>and {more:,} more keys</p>"
+    return rendered
 
 
 def _render_field(value: Any) -> str:
@@ -123,13 +130,14 @@ def render_media(block: dict[str, Any]) -> str:
     media_type = block.get("media_type")
     encoded = block.get("base64")
     length = block.get("bytes")
-    size = f", {length:,} bytes" if type(length) is int else ""
+    size = ""
+    if type(length) is int:
+        size = f", {length:,} bytes"
     label = f"{escape_html(str(media_type)[:60])}{size}"
     if is_image(block):
-        return (
-            f'<figure><img alt="{media_type}{size}" src="data:{media_type};base64,{encoded}">'
-            f"<figcaption>{label}</figcaption></figure>"
-        )
+        # Neither value needs to be escaped: the type is one of a list, the data is only base64.
+        image = f'<img alt="{media_type}{size}" src="data:{media_type};base64,{encoded}">'
+        return f"<figure>{image}<figcaption>{label}</figcaption></figure>"
     return f'<p class="facts">{label}: not shown here</p>'
 
 
@@ -149,8 +157,9 @@ def _render_change(change: FileChange, *, is_named: bool) -> str:
     lines = trim_context(change.lines)
     suffix = find_suffix(change.path)
     body = _render_diff(lines[:MAX_LINES], suffix)
-    if len(lines) > MAX_LINES:
-        body += _render_more(len(lines) - MAX_LINES, _render_diff(lines[MAX_LINES:], suffix))
+    rest = lines[MAX_LINES:]
+    if rest:
+        body += _render_more(len(rest), _render_diff(rest, suffix))
     return head + body
 
 
@@ -160,17 +169,21 @@ def _render_diff(lines: list[Line], suffix: str) -> str:
     while index < len(lines):
         removed = _count_run(lines, index, "-")
         added = _count_run(lines, index + removed, "+")
+        # A line that is neither is shown by itself.
         end = index + max(1, removed + added)
         if removed and removed == added:
             middle = index + removed
             parts += _render_replacement(lines[index:middle], lines[middle:end])
         else:
-            parts += [_render_line(line, escape_html(line.text)) for line in lines[index:end]]
+            for line in lines[index:end]:
+                parts.append(_render_line(line, escape_html(line.text)))
         index = end
-    return f'<pre class="diff"{render_language(suffix)}>{"".join(parts)}</pre>'
+    language = render_language(suffix)
+    return f'<pre class="diff"{language}>{"".join(parts)}</pre>'
 
 
 def _count_run(lines: list[Line], start: int, op: str) -> int:
+    """Return how many lines from a start on were all removed, or all added."""
     end = start
     while end < len(lines) and lines[end].op == op:
         end += 1
@@ -198,10 +211,11 @@ def _highlight_words(old: str, new: str) -> tuple[str, str]:
     # Where less than a third is equal the highlight would be noise.
     if is_long or common * 3 < len(new_words):
         return escape_html(old), escape_html(new)
-    return _mark_words(old_words, runs, "-"), _mark_words(new_words, runs, "+")
+    return _highlight_runs(old_words, runs, "-"), _highlight_runs(new_words, runs, "+")
 
 
-def _mark_words(words: list[str], runs: list[Run], op: str) -> str:
+def _highlight_runs(words: list[str], runs: list[Run], op: str) -> str:
+    """Return one side of a diff of words: `op` says which, and is what is highlighted."""
     parts: list[str] = []
     start = 0
     for run_op, count in runs:
