@@ -127,6 +127,7 @@ class TestPass:
         world.run()
         data = json.loads((world.folder / "fake_session" / "2023-11-14_one.json").read_bytes())
         assert world.index()["one"] == {
+            "heading": "hello",
             "reader": "fake_session",
             "state": "current",
             "file": "fake_session/2023-11-14_one.json",

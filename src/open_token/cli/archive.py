@@ -11,7 +11,13 @@ from typing import Any
 import msgspec
 
 from open_token.api import build_context
-from open_token.cli.shared.console import Console, escape_controls, escape_raw_controls, format_size
+from open_token.cli.shared.console import (
+    Console,
+    escape_controls,
+    escape_raw_controls,
+    format_size,
+    pluralize,
+)
 from open_token.cli.shared.export_options import (
     add_export_options,
     describe_options,
@@ -24,6 +30,7 @@ from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import UsageError
 from open_token.jsontools.walk import replace_lone_surrogates
 from open_token.library.archive import CHANGED, EARLIER, FAILED, GONE, LOST, NEW, Archive, Change
+from open_token.library.archive.pages import PAGE_SUFFIXES, update_pages
 from open_token.library.discovery import Discovery
 from open_token.options import split_option_words
 from open_token.settings import load_settings
@@ -41,7 +48,8 @@ HELP = Help(
         "Exports are DIR/READER/DAY_TITLE_ID.json; DIR/index.ndjson records the source of "
         "each. Sessions that an agent deletes stay in the archive and are marked as gone. "
         "A pass can be interrupted at any time. With --json and --watch, each pass that "
-        "changed something prints one line.",
+        "changed something prints one line. --to html adds DIR/READER/DAY_TITLE_ID.html beside "
+        "each export, and DIR/index.html.",
         describe_options(),
     ),
     exit_codes=(
@@ -54,6 +62,7 @@ HELP = Help(
     examples=(
         ("open-token archive ~/sessions", "Export new and changed sessions once"),
         ("open-token archive ~/sessions mode=ndjson redact=pii --watch", ""),
+        ("open-token archive ~/sessions --to html", "Browse them at ~/sessions/index.html"),
     ),
 )
 _DEFAULT_INTERVAL = 30
@@ -74,6 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="Export all sessions again, as after an update"
     )
     add_jobs_option(group)
+    output = parser.add_argument_group("Pages")
+    output.add_argument(
+        "--to",
+        choices=tuple(PAGE_SUFFIXES),
+        metavar="FORMAT",
+        help="Also write each session as a page, and a page that lists all: html or markdown",
+    )
     add_export_options(parser)
 
 
@@ -155,6 +171,9 @@ def _run_pass(
             if not args.json:
                 bar.clear()
                 _print_change(change, console)
+    has_pages = True
+    if args.to and (changes or not is_repeated):
+        has_pages = _write_pages(archive, folder, args, console)
     # Cache what was read of each file, for the next pass and for `sessions`.
     discovery.remember()
     if changes or not is_repeated:
@@ -162,7 +181,34 @@ def _run_pass(
             _print_json(changes, archive, folder, args, console)
         console.info(_summarize(archive, folder))
     console.stdout.flush()
-    return 1 if archive.counts[FAILED] else 0
+    return 1 if archive.counts[FAILED] or not has_pages else 0
+
+
+def _write_pages(
+    archive: Archive, folder: Path, args: argparse.Namespace, console: Console
+) -> bool:
+    """Bring the pages up to date; return whether all of them could be written."""
+    written = 0
+    failed = 0
+    pages = update_pages(
+        folder,
+        archive.context,
+        args.to,
+        archive.entries,
+        again=args.again,
+        jobs=parse_jobs(args),
+    )
+    for outcome in pages:
+        problem = outcome.problem
+        if problem is None:
+            written += 1
+            continue
+        failed += 1
+        where = escape_controls(outcome.item)
+        console.warn(f"{escape_controls(problem.what)}\n  --> {where}")
+    listing = escape_controls(str(folder / f"index{PAGE_SUFFIXES[args.to]}"))
+    console.info(f"{pluralize(written, 'page')} written.  List: {listing}")
+    return not failed
 
 
 def _summarize(archive: Archive, folder: Path) -> str:

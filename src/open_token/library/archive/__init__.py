@@ -104,6 +104,13 @@ class Archive:
         self._kept: list[Change] = []
         """Earlier versions that the export of the current session did not replace."""
         self.counts: Counter[str] = Counter()
+        self.entries: list[Entry] = []
+        """What the archive had after the last pass."""
+
+    @property
+    def context(self) -> Context:
+        """The context of its exports."""
+        return self._context()
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -163,6 +170,7 @@ class Archive:
             sync_folder(folder)
         self._unsynced_folders.clear()
         index.write()
+        self.entries = list(index.entries.values())
 
     def _reconcile(self, index: Index) -> Iterator[Change]:
         """Make the index and the files agree, whatever happened to either."""

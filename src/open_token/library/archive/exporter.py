@@ -18,7 +18,8 @@ from open_token.library.archive.entries import (
 )
 from open_token.library.archive.index import Entry, ExportFacts
 from open_token.library.discovery import Session, open_session
-from open_token.model.document import Record
+from open_token.model.document import Event, Record
+from open_token.model.titles import MAX_PROMPTS, choose_title, iter_prompts
 from open_token.pipeline import export
 from open_token.sources.source import Source
 from open_token.storage.files import PendingFile, make_folder, pending_file, read_ends
@@ -43,8 +44,22 @@ class _ExportObserver:
     """Keeps what a document says about its conversation; a detector may observe its events."""
 
     def __init__(self, detector: HandoffCopyDetector | None) -> None:
-        self.take = detector.take if detector else None
+        self._detector = detector
+        self._prompts: list[str] = []
         self.conversation: ExportFacts | None = None
+
+    @property
+    def heading(self) -> str | None:
+        """What the conversation is called: its title, or its first prompt that says something."""
+        explicit = self.conversation.title if self.conversation else None
+        return choose_title(explicit, self._prompts, "") or None
+
+    def take(self, event: Event) -> None:
+        """Observe an event of the document, which is redacted."""
+        if self._detector is not None:
+            self._detector.take(event)
+        if len(self._prompts) < MAX_PROMPTS:
+            self._prompts += iter_prompts([event])
 
     def meet(self, record: Record) -> None:
         """Keep the facts, as far as they are of the right types: another tool may have set them."""
@@ -79,6 +94,7 @@ class SessionExporter:
             receipt = export(source, out, self._context, session.reader, observer)
             entry = create_entry(session, self._options_text)
             entry = add_export_facts(entry, receipt, observer.conversation, self._context.now)
+            entry = update_entry(entry, heading=observer.heading)
             if session.is_folder:
                 sha256 = source.sha256
             entry = add_related_files(update_entry(entry, sha256=sha256), source, begun)

@@ -58,6 +58,8 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     related_files: list[str] = msgspec.field(default_factory=list, name="beside")
     """Other files and directories that belong to the source."""
     related_stamp: str = msgspec.field(default="", name="beside_stamp")
+    heading: str | None = None
+    """Its title, or else its first prompt: says in lists what it is."""
     error: str | None = None
     replaces: str | None = None
 
