@@ -1,7 +1,7 @@
 """The Python API.
 
-These functions read the clock, the environment and the settings, and then run the pipeline. Packages
-that an export does not need (diff, signatures) are imported where they are used.
+These functions read the clock, the environment and the settings, and then run the pipeline.
+Packages that an export does not need (diff, signatures) are imported where they are used.
 """
 
 import io
@@ -53,10 +53,10 @@ def export(
 ) -> Export:
     """Return a conversation of any runtime as an Open-Token document.
 
-    `source` is a path or the bytes themselves. `reader` names the format if the content is ambiguous,
-    `conversation` selects one of several by id or number, and `sign_key` is the file of a key to sign
-    with. The options are those of the command line:
-    `export("session.jsonl", redact="pii", max_bytes=200_000)`.
+    `source` is a path or the bytes themselves. `reader` names the format if the content is
+    ambiguous, `conversation` selects one of several by id or number, and `sign_key` is the file of
+    a key to sign with. The options are those of the command line: `export("session.jsonl",
+    redact="pii", max_bytes=200_000)`.
     """
     context = load_context({**options, "mode": "json", "pretty": False})
     opened, reader = _open_conversation(source, reader, conversation)
@@ -77,8 +77,8 @@ def export_file(
 ) -> Receipt:
     """Write an export to a file atomically, in constant memory, and return a receipt.
 
-    `to="html"`, `"markdown"` or `"brief"` writes a page for people instead of the document, `"atif"`
-    or `"otel"` a file for other tools, which is built in memory.
+    `to="html"`, `"markdown"` or `"brief"` writes a page for people instead of the document,
+    `"atif"` or `"otel"` a file for other tools, which is built in memory.
     """
     formats = (*PAGE_FORMATS, *EXCHANGE_FORMATS)
     if to is not None and to not in formats:
@@ -105,7 +105,7 @@ def _with_signer(context: Context, key: str | Path | None) -> Context:
 
 
 def conversations(source: str | Path | bytes, *, reader: str | None = None) -> list[Found]:
-    """List the conversations of a file whose format can hold several; otherwise return an empty list."""
+    """List the conversations of a file; an empty list if its format cannot hold several."""
     opened = _open_source(source)
     return list_conversations(opened, reader or detect_format(opened))
 
@@ -241,8 +241,8 @@ def find_signing_key(named: str | Path | None, env: Mapping[str, str]) -> Path:
 def verify(document: Any, *, trust: str | Path | None = None) -> "Verdict":
     """Return whether a document is unchanged since it was written, and who signed it.
 
-    `trust` is a file in OpenSSH's allowed_signers format, or a public key; by default the list of the
-    settings is used.
+    `trust` is a file in OpenSSH's allowed_signers format, or a public key; by default the list of
+    the settings is used.
     """
     from open_token.integrity.verify import verify as verify_document
 
@@ -296,7 +296,7 @@ def _expand_path(name: str | Path, what: str) -> Path:
 def load_context(
     words: Mapping[str, Any], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Context:
-    """Return the context of an export: arguments override the environment, which overrides files."""
+    """Return the context of an export: arguments override the environment, and that files."""
     env = os.environ if env is None else env
     settings = load_settings(env, cwd or Path.cwd())
     options = ExportOptions.of({**settings.defaults, **words})
@@ -359,9 +359,9 @@ def search(
 ) -> "list[FoundSession]":
     """Search all sessions on this machine, newest first; the index is updated before.
 
-    `text` has words, "phrases", prefixes* and -exclusions. `role` is person, agent, command, output,
-    thinking or system; `pattern` is a regular expression (RE2) that the text must match. At most
-    `limit` sessions are returned, each with its first `hits` events that match. The texts are
+    `text` has words, "phrases", prefixes* and -exclusions. `role` is person, agent, command,
+    output, thinking or system; `pattern` is a regular expression (RE2) that the text must match. At
+    most `limit` sessions are returned, each with its first `hits` events that match. The texts are
     redacted.
     """
     from open_token.library.index import Filters, SearchIndex

@@ -56,15 +56,6 @@ def page_of(shown: dict[str, str]) -> str:
     return "\n".join(f"### {name}\n\n" + "\n".join(held) for name, held in parts.items() if held)
 
 
-def titles_on(page: str) -> dict[str, str]:
-    """The routes that a page shows, by title."""
-    found = {}
-    for part in re.split(r"^(?=#### )|^(?=###? )", page, flags=re.MULTILINE):
-        if named := re.match(r"#### `([A-Z]+ /[^`]*)`\n", part):
-            found[named[1]] = part.rstrip() + "\n"
-    return found
-
-
 def _route(openapi: Json, method: str, path: str, about: Json) -> str:
     words = " ".join((about.get("description") or about.get("summary") or "").split())
     lines = [f"#### `{method} {path}`", "", words, ""]

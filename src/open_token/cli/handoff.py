@@ -251,5 +251,7 @@ def _print_result(
     for path in paths:
         size = format_size(Path(path).stat().st_size)
         console.info(f"wrote   {escape_controls(path)}  {size}")
-    counts = f"{pluralize(len(conversation.turns) - 1, 'turn')}, {pluralize(len(conversation.calls), 'call')}"
+    turns = pluralize(len(conversation.turns) - 1, "turn")
+    calls = pluralize(len(conversation.calls), "call")
+    counts = f"{turns}, {calls}"
     console.info(f"to      {title}: {counts}")

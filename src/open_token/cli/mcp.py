@@ -14,9 +14,9 @@ HELP = Help(
     summary="Serve the sessions on this machine as MCP tools over stdin and stdout.",
     usage=("mcp [OPTIONS]",),
     notes=(
-        "Tools: list_sessions, brief, export_conversation, validate, verify, get_events. "
-        "Exports are written to files; the agent receives path, counts and hash. open-token "
-        "itself uses no network, but what an agent receives goes to its model.",
+        "Tools: list_sessions, search, brief, show_conversation, export_conversation, validate, "
+        "verify, get_events. Exports are written to files; the agent receives path, counts and "
+        "hash. open-token itself uses no network, but what an agent receives goes to its model.",
     ),
     exit_codes=(
         ("0", "The client disconnected"),

@@ -35,13 +35,14 @@ HELP = Help(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the port, and whether a browser is opened."""
-    parser.add_argument(
+    group = parser.add_argument_group("Server")
+    group.add_argument(
         "--port",
         metavar="PORT",
         default=str(DEFAULT_PORT),
         help=f"Port to listen on; 0: any free port [default: {DEFAULT_PORT}]",
     )
-    parser.add_argument(
+    group.add_argument(
         "--no-open", action="store_true", help="Print the link, but do not open a browser"
     )
 

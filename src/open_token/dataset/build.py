@@ -1,8 +1,8 @@
 """Builds a dataset: plans its shards, runs those that are not finished, and removes duplicates.
 
 A dataset can be interrupted at any moment. The plan is stored before the first shard; a shard is
-finished when its record is stored. The next call with the same options finishes what is missing, and
-adds new inputs as further shards.
+finished when its record is stored. The next call with the same options finishes what is missing,
+and adds new inputs as further shards.
 """
 
 import functools

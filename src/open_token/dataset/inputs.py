@@ -1,7 +1,7 @@
 """What a dataset is made of: files, folders, patterns, archives and URLs, in a fixed order.
 
-A URL is anything that fsspec opens (`s3://`, `gs://`, `hf://`, ...). Files are found when a dataset is
-planned, and opened by the process that works on their shard.
+A URL is anything that fsspec opens (`s3://`, `gs://`, `hf://`, ...). Files are found when a dataset
+is planned, and opened by the process that works on their shard.
 """
 
 import contextlib

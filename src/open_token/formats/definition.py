@@ -58,8 +58,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent calls a command at the end of a session.
 
-    In paths, `{home}`, `{claude}`, `{codex}`, ... stand for the directory of the user or of the agent,
-    which environment variables may move.
+    In paths, `{home}`, `{claude}`, `{codex}`, ... stand for the directory of the user or of the
+    agent, which environment variables may move.
     """
 
     home: str

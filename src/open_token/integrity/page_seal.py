@@ -1,7 +1,7 @@
 """The hash of a web page, which the page itself holds at its end.
 
-A page shows events, but does not hold them as data, so that their hash cannot be recomputed from it.
-What can be checked is that no byte of the page has changed, and of which document it was made.
+A page shows events, but does not hold them as data, so that their hash cannot be recomputed from
+it. What can be checked is that no byte of the page has changed, and of which document it was made.
 """
 
 import hashlib

@@ -84,9 +84,9 @@ class NdjsonReader:
     """Iterates over the events of an NDJSON export in any of its three shapes.
 
     After the last event, `document` holds everything else, and `shapes` the shapes of its lines, of
-    which a verified stream has one: a hash covers the event, not the line. `corrected` lists what the footer says
-    differently about the conversation than the header, whose values no hash covers; `disputed` lists
-    other fields in which they differ.
+    which a verified stream has one: a hash covers the event, not the line. `corrected` lists what
+    the footer says differently about the conversation than the header, whose values no hash covers;
+    `disputed` lists other fields in which they differ.
     """
 
     def __init__(self, lines: Iterable[bytes], report: ReportProblem) -> None:

@@ -69,8 +69,8 @@ class HashComparison(NamedTuple):
 class HashChecker:
     """Recomputes the hashes of an export, event by event, in constant memory.
 
-    `is_rounded` is set if integers were hashed as 64-bit floats, so that the hash does not cover their
-    last digits. `outside` counts events that have no canonical form.
+    `is_rounded` is set if integers were hashed as 64-bit floats, so that the hash does not cover
+    their last digits. `outside` counts events that have no canonical form.
     """
 
     def __init__(self) -> None:

@@ -250,8 +250,8 @@ def _to_es6_number(x: float) -> object:
 def _needs_utf16_order(value: object, encoded: bytes) -> bool:
     """Return whether keys must be sorted again.
 
-    UTF-16 sorts like UTF-8, except that characters beyond U+FFFF come before U+E000 to U+FFFF. So the
-    order differs only if the bytes that begin both kinds of characters occur.
+    UTF-16 sorts like UTF-8, except that characters beyond U+FFFF come before U+E000 to U+FFFF. So
+    the order differs only if the bytes that begin both kinds of characters occur.
     """
     if encoded.isascii():
         return False

@@ -35,7 +35,8 @@ def decode_deep(text: str) -> Any:
 def run_with_fresh_stack(work: Callable[[Any], T], value: Any) -> T:
     """Call `work`; if it recurses too deep, call it once more in a thread, whose stack is empty.
 
-    A source is parsed with some calls on the stack, so everything that was parsed can go through here.
+    A source is parsed with some calls on the stack, so everything that was parsed can go through
+    here.
     """
     try:
         return work(value)

@@ -275,8 +275,8 @@ def collect_named_strings(
 
     `keys` says how each key is treated: SEARCH_VALUE searches the value, SKIP_VALUE neither key nor
     value, SEARCH_KEY the key as well, ID_VALUE an id as an id, SEARCH_KEY_OF_ID an id and its key,
-    FILE_BYTES the value unless it is the content of a file. JSON inside strings, and text written as
-    a list of its bytes, are searched, too.
+    FILE_BYTES the value unless it is the content of a file. JSON inside strings, and text written
+    as a list of its bytes, are searched, too.
     """
     kind = type(value)
     if kind is dict:

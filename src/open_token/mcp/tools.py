@@ -105,8 +105,8 @@ class Toolbox:
     instructions = (
         "Conversations of coding agents on this machine, with secrets redacted. search finds what "
         "was said in all of them; get_events with the session and event number reads around a hit. "
-        "brief summarizes one. export_conversation writes one to a file and returns its path; read parts of that "
-        "file with get_events."
+        "brief summarizes one. export_conversation writes one to a file and returns its path; read "
+        "parts of that file with get_events."
     )
 
     def __init__(
@@ -128,48 +128,87 @@ class Toolbox:
     def _build_tools(self) -> list[Tool]:
         return [
             Tool(
-                "list_sessions", "List conversations",
-                "List the conversations of coding agents on this machine, newest first: id, runtime, title, "
-                "folder, time.",
-                ListRequest, ListResult, _READ_ONLY, self.list_sessions,
+                "list_sessions",
+                "List conversations",
+                "List the conversations of coding agents on this machine, newest first: id, "
+                "runtime, title, folder, time.",
+                ListRequest,
+                ListResult,
+                _READ_ONLY,
+                self.list_sessions,
             ),
             Tool(
-                "search", "Search conversations",
-                "Search what was said and done in all conversations on this machine. Returns sessions with event "
-                "numbers and snippets; read around a hit with get_events.",
-                SearchRequest, SearchResult, _READ_ONLY, self.search,
+                "search",
+                "Search conversations",
+                "Search what was said and done in all conversations on this machine. Returns "
+                "sessions with event numbers and snippets; read around a hit with get_events.",
+                SearchRequest,
+                SearchResult,
+                _READ_ONLY,
+                self.search,
             ),
             Tool(
-                "brief", "Summarize a conversation",
-                "Summarize a conversation: prompts, last answer, changed files, failures, last steps.",
-                BriefRequest, BriefResult, _READ_ONLY, self.brief,
+                "brief",
+                "Summarize a conversation",
+                "Summarize a conversation: prompts, last answer, changed files, failures, last "
+                "steps.",
+                BriefRequest,
+                BriefResult,
+                _READ_ONLY,
+                self.brief,
             ),
             Tool(
-                "show_conversation", "Show a conversation to the person",
-                "Show a conversation to the person as a page inside this client, with secrets redacted. The result "
-                "has counts only; to read it yourself, use brief or get_events.",
-                ShowRequest, ShowResult, _READ_ONLY, self.show_conversation, APP_URI,
+                "show_conversation",
+                "Show a conversation to the person",
+                "Show a conversation to the person as a page inside this client, with secrets "
+                "redacted. The result has counts only; to read it yourself, use brief or "
+                "get_events.",
+                ShowRequest,
+                ShowResult,
+                _READ_ONLY,
+                self.show_conversation,
+                APP_URI,
             ),
             Tool(
-                "export_conversation", "Export a conversation",
-                "Write a conversation as an Open-Token document into the folder of this server, with secrets "
-                "redacted. Returns the path, counts and the hash, not the conversation.",
-                ExportRequest, ExportResult, _WRITES, self.export_conversation,
+                "export_conversation",
+                "Export a conversation",
+                "Write a conversation as an Open-Token document into the folder of this server, "
+                "with secrets redacted. Returns the path, counts and the hash, not the "
+                "conversation.",
+                ExportRequest,
+                ExportResult,
+                _WRITES,
+                self.export_conversation,
             ),
             Tool(
-                "validate", "Check an export", "Check an export against every rule of the format.",
-                FileRequest, ValidationResult, _READ_ONLY, self.validate,
+                "validate",
+                "Check an export",
+                "Check an export against every rule of the format.",
+                FileRequest,
+                ValidationResult,
+                _READ_ONLY,
+                self.validate,
             ),
             Tool(
-                "verify", "Verify an export", "Check whether an export is unchanged since it was written, and its signatures.",
-                FileRequest, VerificationResult, _READ_ONLY, self.verify,
+                "verify",
+                "Verify an export",
+                "Check whether an export is unchanged since it was written, and its signatures.",
+                FileRequest,
+                VerificationResult,
+                _READ_ONLY,
+                self.verify,
             ),
             Tool(
-                "get_events", "Read events",
-                "Read events of a session or an export in order, with secrets redacted; continue with `next`.",
-                EventsRequest, EventsResult, _READ_ONLY, self.get_events,
+                "get_events",
+                "Read events",
+                "Read events of a session or an export in order, with secrets redacted; continue "
+                "with `next`.",
+                EventsRequest,
+                EventsResult,
+                _READ_ONLY,
+                self.get_events,
             ),
-        ]  # fmt: skip
+        ]
 
     def list_tools(self) -> list[dict[str, Any]]:
         """Return the tools as the protocol describes them."""
@@ -482,7 +521,7 @@ class _EventCollector:
         """Ignore the record: only events are needed."""
 
     def take(self, event: Event) -> None:
-        """Add an event if it is requested and fits; one that can never fit is reduced to its size."""
+        """Add an event if it is requested and fits; one that can never fit becomes its size."""
         self.total += 1
         if self.next or self.total < self._request.first:
             return

@@ -1,4 +1,4 @@
-"""The units of a source: every record, row, item and block of every file that a reader took from it."""
+"""The units of a source: every record, row, item and block of every file that was read."""
 
 import os
 import re
@@ -36,7 +36,7 @@ class SourceUnit:
 
 @dataclass(frozen=True)
 class SourcePart:
-    """One file: its name ('' is the source itself), its shape, its units, and facts to rebuild it."""
+    """One file: its name ('' is the source itself), shape, units, and facts to rebuild it."""
 
     file: str
     shape: str

@@ -20,8 +20,8 @@ _TARGET_LINKS = ("parent_id", "replies_to")
 class EventGroups:
     """Groups of events that are dropped together, as a union-find over positions (from 0).
 
-    A group is identified by the position of its oldest event. `earlier` is the account of an earlier
-    drop, if the events begin with one; the new account includes it.
+    A group is identified by the position of its oldest event. `earlier` is the account of an
+    earlier drop, if the events begin with one; the new account includes it.
     """
 
     def __init__(self, events: Iterable[Event], named: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""OT004 to OT008 for a document in memory: values that JSON cannot hold or parsers read differently."""
+"""OT004 to OT008 for a document in memory: values that JSON cannot hold, or not for all parsers."""
 
 import math
 import re

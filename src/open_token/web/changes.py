@@ -1,4 +1,4 @@
-"""Changes of sessions, as they happen: watched by polling, sent to browsers as server-sent events."""
+"""Changes of sessions, as they happen: found by polling, sent as server-sent events."""
 
 import asyncio
 import contextlib

@@ -151,7 +151,7 @@ class _SessionReader:
             self._log.annotate({"kind": "stop", "reason": reason}, ts=ts)
 
     def _mark_rewound(self, message: JsonObject) -> None:
-        """Note where rewound messages begin and end; compacted ones are still part of the conversation."""
+        """Note where rewound messages begin and end; compacted ones still belong to the conversation."""
         is_rewound = message.get("active") == 0 and not message.get("compacted")
         if not is_rewound:
             self._end_rewound()

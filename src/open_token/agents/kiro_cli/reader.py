@@ -1,8 +1,8 @@
 """Read conversations of Kiro CLI and Amazon Q CLI: a database, or a file for each session.
 
-In the database the value of a row is JSON with a `history` of pairs: what the user's side sent (a prompt, or the
-results of tools), and what the model answered. Variants are objects with one key, as Rust writes
-enumerations: `{"Prompt": {"prompt": ...}}`.
+In the database the value of a row is JSON with a `history` of pairs: what the user's side sent (a
+prompt, or the results of tools), and what the model answered. Variants are objects with one key, as
+Rust writes enumerations: `{"Prompt": {"prompt": ...}}`.
 """
 
 from collections.abc import Iterator

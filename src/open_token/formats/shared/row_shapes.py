@@ -102,8 +102,8 @@ def _is_text_or_messages(value: Any) -> bool:
 def is_dataset(source: Source) -> bool:
     """Return whether the records of a source are rows of a dataset.
 
-    Records with `messages` and request fields alone are requests of an API, unless there are several
-    that name no model and do not continue each other.
+    Records with `messages` and request fields alone are requests of an API, unless there are
+    several that name no model and do not continue each other.
     """
     records = source.sample
     if source.shape == "document" and records and isinstance(records[0], list):

@@ -16,9 +16,9 @@ def build_statement(
 ) -> bytes:
     """Return the RFC 8785 bytes of the statement; raise CanonicalError if there are none.
 
-    `events_hash`, `size` and `root` must be computed from the events, never copied from `integrity`.
-    Size and root are always bound, so that an export without its last events does not verify. The
-    rest of `integrity`, except the signatures, is bound through its hash.
+    `events_hash`, `size` and `root` must be computed from the events, never copied from
+    `integrity`. Size and root are always bound, so that an export without its last events does not
+    verify. The rest of `integrity`, except the signatures, is bound through its hash.
     """
     conversation = head.get("conversation")
     name = conversation.get("id") if isinstance(conversation, dict) else None

@@ -1,7 +1,8 @@
 """Serve editors: one on standard input and output, others by a socket in the data folder.
 
 Only one process works on a data folder. Another one that an editor starts finds it locked, and
-passes its input and output on to the first by the socket; when the first has ended, it takes over."""
+passes its input and output on to the first by the socket; when the first has ended, it takes
+over."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
 """Send a message and follow the run that it starts, for senders that wait for its end.
 
-A message is identified by its client message id: sent again, it is not a second message, and whoever
-sends it again follows the same run."""
+A message is identified by its client message id: sent again, it is not a second message, and
+whoever sends it again follows the same run."""
 
 from collections.abc import AsyncIterator
 from typing import Any

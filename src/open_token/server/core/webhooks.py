@@ -1,8 +1,9 @@
 """Webhooks: signed requests to a backend when a run has ended, has failed, or asks something.
 
-A delivery is queued in the transaction that ends the run, so a crash cannot lose it. Whoever takes it
-from the queue holds it for a while; if that node dies, another one sends it again. A receiver may
-therefore get a delivery twice, with the same id. Requests follow the specification Standard Webhooks.
+A delivery is queued in the transaction that ends the run, so a crash cannot lose it. Whoever takes
+it from the queue holds it for a while; if that node dies, another one sends it again. A receiver
+may therefore get a delivery twice, with the same id. Requests follow the specification Standard
+Webhooks.
 """
 
 import asyncio
