@@ -27,8 +27,11 @@ from open_token.redaction.ruleset import (
     compute_fingerprint,
     load_rules,
 )
+from open_token.redaction.structures import VALIDATOR as STRUCTURED
+from open_token.redaction.structures import list_pairs
 from open_token.redaction.text_encoding import decode_padded, encode_all
 from open_token.redaction.validators import Candidate, Validator, load_validators
+from open_token.redaction.validators.named_values import is_password_name
 
 # With less text than this the keyword prefilter is done before a database is compiled; it takes
 # more text where a compiled database cannot be stored.
@@ -56,6 +59,8 @@ _CONTINUATION_BYTES = range(0x80, 0xC0)
 _PUNCTUATION = b".,;:"
 WORD_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _RUN_BYTES = WORD_BYTES | frozenset(b"-")
+_LOCATING = frozenset((*DECODERS, STRUCTURED))
+"""Validators of rules whose matches say only where to decode or to read a structure."""
 
 Search = Callable[[bytes, int], list[tuple[int, int]] | None]
 """Return the spans of the next match from a position on: the whole of it, then its groups."""
@@ -283,10 +288,36 @@ class Detector:
                         raws = find_encoded_spans(text, start, end, rule.validator)
                         encoded += [EncodedSpan(number, raw, start, rank) for raw in raws]
                         decoded_ends[rank] = start + max(map(len, raws), default=0)
+                elif rule.validator == STRUCTURED:
+                    if start >= value_start:
+                        findings += self._find_named_values(rank, rule, text, start, end)
                 elif start >= value_start:
                     within = self._list_inner_values(rank, rule, text[start:end])
                     findings.append(Finding(start, end, rank, rule, "", within))
         return findings
+
+    def _find_named_values(
+        self, rank: int, rule: Rule, text: bytes, start: int, end: int
+    ) -> list[Finding]:
+        """Return the secrets among the values that a structure gives to a name."""
+        validator = load_validators(rule.level)[rule.validator]
+        findings = []
+        for pair in list_pairs(text, start, end):
+            if pair.start >= pair.end:
+                continue
+            end = pair.end
+            if text[end - 1] in _PUNCTUATION:
+                end = _strip_punctuation(text, pair.start, end)
+            candidate = build_candidate(text, pair.start, end)
+            candidate = candidate._replace(before=decode_padded(pair.label))
+            if self._is_structured_secret(rule, validator, candidate):
+                kind = _as_password_rule(rule) if is_password_name(candidate) else rule
+                findings.append(Finding(pair.start, end, rank, kind))
+        return findings
+
+    def _is_structured_secret(self, rule: Rule, validator: Validator, candidate: Candidate) -> bool:
+        """Return whether a value counts; `rules explain` overrides this, too."""
+        return validator(candidate)
 
     def _list_inner_values(
         self, rank: int, rule: Rule, value: bytes
@@ -371,9 +402,11 @@ class Detector:
                 start, end = _extend_to_characters(text, start, end)
             if text[end - 1] in _PUNCTUATION and rule.level == "secrets":
                 end = _strip_punctuation(text, start, end)
-            position = max(last, position + 1)
+            # What follows a name may begin the next one.
+            next_position = end if rule.validator == STRUCTURED else last
+            position = max(next_position, position + 1)
             if self._is_accepted(rule, validator, text, start, end):
-                if rule.level == "secrets" and rule.validator not in DECODERS:
+                if rule.level == "secrets" and rule.validator not in _LOCATING:
                     end = _find_run_end(text, end)
                     position = max(end, position)
                 spans.append((start, end))
@@ -384,7 +417,7 @@ class Detector:
 
     def _prepare(self, rank: int, rule: Rule) -> tuple[Search, Validator | None]:
         validator = None
-        if rule.validator and rule.validator not in DECODERS:
+        if rule.validator and rule.validator not in _LOCATING:
             validator = load_validators(rule.level)[rule.validator]
         search: Search
         if rule.finder:
@@ -403,6 +436,11 @@ class Detector:
         if validator is None:
             return True
         return validator(build_candidate(text, start, end))
+
+
+@functools.cache
+def _as_password_rule(rule: Rule) -> Rule:
+    return msgspec.structs.replace(rule, type="password")
 
 
 def build_candidate(text: bytes, start: int, end: int) -> Candidate:

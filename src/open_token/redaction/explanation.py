@@ -113,6 +113,13 @@ class _RecordingDetector(UserRuleDetector):
             self._record(rule, text, start, end)
         return is_accepted
 
+    def _is_structured_secret(self, rule: Rule, validator: Validator, candidate: Candidate) -> bool:
+        is_accepted = super()._is_structured_secret(rule, validator, candidate)
+        if not is_accepted:
+            value, _, after = (part.encode("utf-8", "surrogatepass") for part in candidate)
+            self.misses.append(_Miss(rule, value, b"", after, None))
+        return is_accepted
+
     def _is_user_match(self, rule: Rule, text: bytes, start: int, end: int) -> bool:
         is_accepted = super()._is_user_match(rule, text, start, end)
         if not is_accepted:

@@ -12,6 +12,7 @@ from open_token.redaction.ruleset import load_near_words
 from open_token.redaction.validators import Candidate
 from open_token.redaction.validators.character_model import measure_randomness
 from open_token.redaction.validators.key_names import is_harmless_name, is_secret_name
+from open_token.redaction.validators.passwords import QUOTES
 from open_token.redaction.validators.values import (
     count_character_classes,
     is_code,
@@ -28,6 +29,8 @@ _REACH_BEFORE = 80
 _REACH_AFTER = 50
 _REACH_OF_PASSWORD = 48
 _REACH_OF_DIGEST = 40
+_REACH_OF_QUOTED = 24
+_REACH_OF_OTHER = 16
 _MIN_LENGTH = 12
 _MIN_RANDOMNESS = 2.0
 _MIN_RANDOMNESS_OF_PASSWORD = -3.0
@@ -35,6 +38,7 @@ _MIN_RANDOMNESS_OF_LONG = 3.0
 # A name and a sign directly before a value say what it is, but not the last word of a sentence.
 _SENTENCE = lazy_compile(r"[^\W\d_] [^\W\d_]+: +[\"'`*]*$")
 _NAMED = lazy_compile(r"([^\W\d_][\w.-]*)[\"'`*\])]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*$")
+_SIGN_BEFORE = lazy_compile(r"[=:|>(,][ \t]*$")
 _SAYS_NOTHING = frozenset(
     "is was this it here below following one value use used using try with be ist lautet es est этo 是 为".split()
 )
@@ -97,11 +101,13 @@ def is_near_password(candidate: Candidate) -> bool:
     """Accept, near a word for passwords, what has three kinds of characters and is no name."""
     value, before, _ = candidate
     gap = _find_gap(candidate, "password")
-    if gap is None or len(gap) > _REACH_OF_PASSWORD or _is_called_other(before):
+    if gap is None or len(gap) > _REACH_OF_PASSWORD or _is_other_than_password(before):
         return False
     if not is_password(value) or is_code(value) or "/" in value:
         return False
     randomness = measure_randomness(value)
+    if _is_quoted(candidate) and len(gap) <= _REACH_OF_QUOTED and not is_name(value):
+        return True
     if count_character_classes(value) >= 3:
         return randomness >= (0.0 if is_name(value) else _MIN_RANDOMNESS_OF_PASSWORD)
     return is_key(value) and randomness >= _MIN_RANDOMNESS
@@ -147,11 +153,26 @@ def _has_header(before: str, after: str, kind: str) -> bool:
     return False
 
 
+def _is_quoted(candidate: Candidate) -> bool:
+    quote = candidate.before[-1:]
+    return quote in QUOTES and candidate.after[:1] == quote
+
+
+def _is_other_than_password(before: str) -> bool:
+    """Return whether a name before a value says that it is no password; words of a sentence that
+    only stand there are no names."""
+    if before[-1:] == " " and _SIGN_BEFORE.search(before) is None:
+        return _OTHER_WORDS.search(before[-_REACH_OF_OTHER:]) is not None
+    return _is_called_other(before)
+
+
 def _is_called_other(before: str) -> bool:
     """Return whether a name right before a value says that it is no secret."""
+    named = _NAMED.search(before)
+    if named is not None and before[: named.start()].endswith("(") and ")" in named[0]:
+        return False
     if is_harmless_name(before):
         return True
-    named = _NAMED.search(before)
     if named is None or len(named[1]) == 1 or named[1].lower() in _SAYS_NOTHING:
         return False
     if _SENTENCE.search(before):

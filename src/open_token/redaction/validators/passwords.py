@@ -33,26 +33,15 @@ _LETTER_AND_DIGIT = lazy_compile(r"^(?=.*[A-Za-z])(?=.*[0-9])[^._/:-]*$")
 _NOT_LOGIN = lazy_compile(r"[^:]*(?:::|[\[\]()},<>])")
 _WEB_CLIENT = lazy_compile(r"\b(?:curl|wget|https?)\b", re.IGNORECASE)
 _PATH_CALL_BEFORE = lazy_compile(r"(?:join|Path|open|dirname|resolve)\([^()]*$")
-_WEAK_PASSWORDS = {
-    "password",
-    "passwd",
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "user",
-    "username",
-    "root",
-    "test",
-    "guest",
-    "postgres",
-    "admin",
-}
+WEAK_PASSWORDS = frozenset(
+    """password passwd pass pwd secret token user username root test guest postgres
+    admin""".split()
+)
 
 
 def _is_url_password(candidate: Candidate) -> bool:
     value = candidate.value
-    if value.lower() in _WEAK_PASSWORDS or is_placeholder(value) or is_reference(value):
+    if value.lower() in WEAK_PASSWORDS or is_placeholder(value) or is_reference(value):
         return False
     if re.fullmatch(r"[A-Z][A-Z_]+|[$%{<*].*", value):
         return False
@@ -88,7 +77,7 @@ def _is_lone_login(candidate: Candidate) -> bool:
 
 
 def _is_login_password(password: str) -> bool:
-    if password.lower() in _WEAK_PASSWORDS or "/" in password[:2]:
+    if password.lower() in WEAK_PASSWORDS or "/" in password[:2]:
         return False
     if is_reference(password) or is_placeholder(password):
         return False
@@ -106,7 +95,7 @@ def _is_argument(candidate: Candidate) -> bool:
     value = candidate.value.rstrip(_CLOSING)
     if is_words(value.lstrip(_OPTION_CHARACTERS)) or is_harmless_name(candidate.before):
         return False
-    if value.lower() in _WEAK_PASSWORDS or is_placeholder(value) or is_reference(value):
+    if value.lower() in WEAK_PASSWORDS or is_placeholder(value) or is_reference(value):
         return False
     if candidate.after.startswith(("(", "[")):
         return False
@@ -149,7 +138,7 @@ def _is_compared_password(candidate: Candidate) -> bool:
 def _is_spoken_password(candidate: Candidate) -> bool:
     if not is_password(candidate.value) or CODE_AFTER.match(candidate.after):
         return False
-    return not is_name(candidate.value)
+    return not is_name(candidate.value) or count_character_classes(candidate.value) >= 3
 
 
 def _is_spaced_password(candidate: Candidate) -> bool:
@@ -168,7 +157,7 @@ def _is_spaced_password(candidate: Candidate) -> bool:
 def _is_environment_password(candidate: Candidate) -> bool:
     """Accept even words: in an environment file nothing else has this form."""
     value = candidate.value.rstrip(",")
-    if value.lower() in _WEAK_PASSWORDS or value.isupper():
+    if value.lower() in WEAK_PASSWORDS or value.isupper():
         return False
     return not is_placeholder(value) and not is_reference(value)
 
@@ -178,7 +167,7 @@ def _is_keyed_password(candidate: Candidate) -> bool:
     value = candidate.value
     if len(value) > 256 or is_placeholder(value) or is_reference(value) or is_sentence(value):
         return False
-    if value.lower() in _WEAK_PASSWORDS:
+    if value.lower() in WEAK_PASSWORDS:
         return False
     label = "pass|kennwort|required|string|optional|secret"
     return not re.search(label, value, re.IGNORECASE)

@@ -10,6 +10,7 @@ from open_token.redaction.lazy_patterns import lazy_compile
 from open_token.redaction.validators import Candidate, Validator
 from open_token.redaction.validators.bigrams import measure_wordiness
 from open_token.redaction.validators.key_names import find_name, is_harmless_name, is_secret_name
+from open_token.redaction.validators.named_values import is_structured_secret
 from open_token.redaction.validators.near_words import is_near_password, is_near_secret
 from open_token.redaction.validators.passwords import CODE_AFTER, PASSWORDS, QUOTES
 from open_token.redaction.validators.values import (
@@ -385,6 +386,7 @@ VALIDATORS: dict[str, Validator] = {
     "glued_secret": _is_glued_secret,
     "lone_assignment": _is_lone_assignment,
     "worded_token": _is_worded_token,
+    "structured": is_structured_secret,
     "near_secret": is_near_secret,
     "near_password": is_near_password,
 }
