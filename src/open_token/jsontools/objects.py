@@ -42,13 +42,17 @@ def get_links(event: Mapping[str, Any]) -> dict[str, Any]:
 
 def get_link(event: Mapping[str, Any], name: str) -> str:
     """Return one of the links of an event, or an empty string."""
-    return as_text(get_links(event).get(name))
+    # Pages ask for links and data several times an event: one call instead of three.
+    links = event.get("links")
+    value = links.get(name) if isinstance(links, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def get_data(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return `content.data` of an event where it is an object, else an empty one."""
-    content = as_object(event.get("content"))
-    return as_object(content.get("data"))
+    content = event.get("content")
+    data = content.get("data") if isinstance(content, dict) else None
+    return data if isinstance(data, dict) else {}
 
 
 def get_content(event: Mapping[str, Any]) -> Any:

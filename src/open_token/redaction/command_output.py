@@ -3,8 +3,8 @@
 The call says what its result is; the result itself is often nothing but the value.
 """
 
-import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, cast
 
 from open_token.jsontools.walk import iter_strings
@@ -13,6 +13,7 @@ from open_token.redaction.detector import Detector
 from open_token.redaction.found_values import FoundValues
 from open_token.redaction.lazy_patterns import lazy_compile
 from open_token.redaction.markers import MARKER_START
+from open_token.redaction.prefilter import compile_re2
 from open_token.redaction.ruleset import Rule
 from open_token.redaction.validators.character_model import measure_randomness
 from open_token.redaction.validators.key_names import is_harmless_name, is_secret_name
@@ -27,7 +28,7 @@ from open_token.redaction.validators.values import (
 
 _RULE = "named-secret"
 _WORD = r"(?:token|secret|passw(?:or)?d|passwd|passphrase|api[_-]?key|private[_-]?key|credential|pgpass|\.netrc)"
-_PRINTS_SECRET = lazy_compile(
+_PRINTS_SECRET = (
     rf"\b(?:cat|head|tail|less|more|bat|type|Get-Content)\s+(?:-\S+\s+)*[^\s|;&]{{0,120}}{_WORD}[\w.-]{{0,40}}(?:[\s\"';|&]|$)"
     rf"|\b(?:echo|printenv|print)\s+[\"'(]?\$?\{{?[A-Za-z0-9_]{{0,40}}{_WORD}"
     r"|\bvault\s+(?:kv\s+get|read)\b|\bgcloud\s+secrets\s+versions\s+access\b"
@@ -36,8 +37,7 @@ _PRINTS_SECRET = lazy_compile(
     r"|\baz\s+(?:keyvault\s+secret\s+show|account\s+get-access-token)\b"
     r"|\bkubectl\s+get\s+secrets?\b|\bop\s+(?:read|item\s+get)\b|\bgh\s+auth\s+token\b|\bpass\s+show\b"
     r"|\bbw\s+get\b|\bsecurity\s+find-(?:generic|internet)-password\b|\bsecret-tool\s+lookup\b"
-    r"|\bheroku\s+(?:config:get|auth:token)\b|\bdoppler\s+secrets\s+get\b|\bopenssl\s+rand\b",
-    re.IGNORECASE,
+    r"|\bheroku\s+(?:config:get|auth:token)\b|\bdoppler\s+secrets\s+get\b|\bopenssl\s+rand\b"
 )
 _ROW = lazy_compile(r"([^\s|:=]{1,64})(?:[ \t]*[:=|][ \t]*|[ \t]{2,})(\S+)")
 _MIN_RANDOMNESS = 3.0
@@ -80,9 +80,16 @@ class CommandOutputSearch:
                     self._found.add(value, self._rank, self._rule)
 
 
+@cache
+def _compile_commands() -> Any:
+    """Compile with RE2, which takes a sixth of the time of `re` for so many alternatives."""
+    return compile_re2(f"(?i){_PRINTS_SECRET}")
+
+
 def _prints_secret(event: Event) -> bool:
+    search = _compile_commands().search
     for text in iter_strings(event.get("content"), keys=False):
-        if len(text) <= _MAX_COMMAND and _PRINTS_SECRET.search(text):
+        if len(text) <= _MAX_COMMAND and search(text.encode("utf-8", "surrogatepass")):
             return True
     return False
 

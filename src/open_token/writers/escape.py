@@ -37,7 +37,9 @@ def _build_escapes() -> dict[str, str]:
 
     Zero-width joiners are not replaced: scripts and emoji need them.
     """
-    escapes: dict[str, str] = {}
+    # str.translate asks for every character, and one that is not there costs an exception.
+    escapes = {chr(code): chr(code) for code in range(32, 127)}
+    escapes |= {"\t": "\t", "\n": "\n"}
     for code in (*range(32), *range(127, 160)):
         if code not in (_TAB, _NEWLINE):
             escapes[chr(code)] = f"\\x{code:02x}"
@@ -57,7 +59,9 @@ def make_visible(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii():
         return text.translate(_ESCAPES)
-    # str.translate is slow beyond ASCII, and few lines have any of these characters.
+    # str.translate is slow beyond ASCII, and few texts and lines have any of these characters.
+    if _is_visible(text.replace("\n", "")):
+        return text
     return "\n".join(map(_make_line_visible, text.split("\n")))
 
 

@@ -5,8 +5,9 @@ compared recursively, and small remainders by longest common subsequence.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,28 +30,42 @@ class Line(NamedTuple):
     text: str
 
 
-class FileChange(NamedTuple):
-    """What was done to one file."""
+@dataclass
+class FileChange:
+    """What was done to one file: from one text to another, or by a patch.
+
+    Lines are built when they are asked for; counting does without them."""
 
     path: str
-    lines: list[Line]
+    old: str = ""
+    new: str = ""
+    patch: list[Line] | None = None
     verb: str = ""
     """new, deleted or written, where it is known."""
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """How many lines in a row are equal, removed and added."""
+        if self.patch is not None:
+            return [(line.op, 1) for line in self.patch]
+        return diff_runs(self.old, self.new)
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """All lines in order."""
+        if self.patch is not None:
+            return self.patch
+        return diff_lines(self.old, self.new, self.runs)
 
     @property
     def added(self) -> int:
         """The number of added lines."""
-        return count_changes(self.lines)[0]
+        return sum(count for op, count in self.runs if op == "+")
 
     @property
     def removed(self) -> int:
         """The number of removed lines."""
-        return count_changes(self.lines)[1]
-
-
-def diff_texts(path: str, old: str, new: str) -> FileChange:
-    """Return the change of a file from one text to another."""
-    return FileChange(path, diff_lines(old, new))
+        return sum(count for op, count in self.runs if op == "-")
 
 
 def parse_patch(text: str) -> list[FileChange]:
@@ -63,10 +78,10 @@ def parse_patch(text: str) -> list[FileChange]:
         if header:
             lines = []
             verb = _PATCH_VERBS.get(header[1], "")
-            changes.append(FileChange(header[2].strip(), lines, verb))
+            changes.append(FileChange(header[2].strip(), patch=lines, verb=verb))
         elif unified_header:
             lines = []
-            changes.append(FileChange(unified_header[1].strip(), lines))
+            changes.append(FileChange(unified_header[1].strip(), patch=lines))
         elif raw.startswith("@@"):
             lines.append(Line("@", raw.strip("@ ")))
         elif raw.startswith("--- "):
@@ -104,7 +119,9 @@ def diff_runs(old: str, new: str) -> list[Run]:
 
 def diff_items(old: list[str], new: list[str]) -> list[Run]:
     """Return what was removed and added between two lists of lines or words."""
-    return list(_diff(old, new, 0))
+    runs: list[Run] = []
+    _add_diff(runs, old, new, 0)
+    return runs
 
 
 def _split_lines(text: str) -> list[str]:
@@ -112,18 +129,18 @@ def _split_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _diff(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
-    """Yield the equal lines at both ends, and the difference of what is between them."""
+def _add_diff(runs: list[Run], old: list[str], new: list[str], depth: int) -> None:
+    """Add the equal lines at both ends, and the difference of what is between them."""
     head, tail = count_common_ends(old, new)
     if head:
-        yield " ", head
-    yield from _diff_middle(old[head : len(old) - tail], new[head : len(new) - tail], depth)
+        runs.append((" ", head))
+    _add_middle(runs, old[head : len(old) - tail], new[head : len(new) - tail], depth)
     if tail:
-        yield " ", tail
+        runs.append((" ", tail))
 
 
-def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
-    """Yield the difference of lines that begin and end differently, split at common lines."""
+def _add_middle(runs: list[Run], old: list[str], new: list[str], depth: int) -> None:
+    """Add the difference of lines that begin and end differently, split at common lines."""
     anchors: list[Pair] = []
     # A hostile text could have as many nested anchors as lines, hence the limit.
     if old and new and depth < _MAX_DEPTH:
@@ -137,17 +154,17 @@ def _diff_middle(old: list[str], new: list[str], depth: int) -> Iterator[Run]:
     new_start = 0
     for old_index, new_index in anchors:
         if old_start < old_index or new_start < new_index:
-            yield from _diff(old[old_start:old_index], new[new_start:new_index], depth + 1)
-        yield " ", 1
+            _add_diff(runs, old[old_start:old_index], new[new_start:new_index], depth + 1)
+        runs.append((" ", 1))
         old_start = old_index + 1
         new_start = new_index + 1
     if anchors:
-        yield from _diff(old[old_start:], new[new_start:], depth + 1)
+        _add_diff(runs, old[old_start:], new[new_start:], depth + 1)
         return
     if old:
-        yield "-", len(old)
+        runs.append(("-", len(old)))
     if new:
-        yield "+", len(new)
+        runs.append(("+", len(new)))
 
 
 def _find_common_lines(old: list[str], new: list[str]) -> list[Pair]:
@@ -176,12 +193,6 @@ def _find_common_lines(old: list[str], new: list[str]) -> list[Pair]:
         else:
             j += 1
     return pairs
-
-
-def count_changes(lines: list[Line]) -> tuple[int, int]:
-    """Return the number of added and of removed lines."""
-    counts = Counter(line.op for line in lines)
-    return counts["+"], counts["-"]
 
 
 def trim_context(lines: list[Line], context: int = 3) -> list[Line]:

@@ -22,7 +22,7 @@ from open_token.agents.tools import (
 from open_token.jsontools.objects import get_data, omit_keys
 from open_token.model.titles import normalize_title
 from open_token.writers.escape import to_one_line
-from open_token.writers.line_diff import FileChange, diff_texts, parse_patch
+from open_token.writers.line_diff import FileChange, parse_patch
 from open_token.writers.terminal import strip_escapes
 from open_token.writers.timeline import Item
 
@@ -204,7 +204,7 @@ def parse_changes(kind: str, arguments: Any) -> list[FileChange]:
         content = find_text(arguments, CONTENT)
         if not path:
             return []
-        return [FileChange(path, diff_texts(path, "", content).lines, "written")]
+        return [FileChange(path, new=content, verb="written")]
     if not isinstance(arguments, dict):
         return []
     patched = [change for change in parse_patch(find_text(arguments, PATCH)) if change.path]
@@ -216,9 +216,9 @@ def parse_changes(kind: str, arguments: Any) -> list[FileChange]:
     else:
         edits = [arguments]
     changes = [
-        diff_texts(path, find_text(edit, OLD_TEXT), find_text(edit, NEW_TEXT)) for edit in edits
+        FileChange(path, find_text(edit, OLD_TEXT), find_text(edit, NEW_TEXT)) for edit in edits
     ]
-    return [change for change in changes if change.lines]
+    return [change for change in changes if change.runs]
 
 
 def _find_target(row: Row) -> str:

@@ -175,11 +175,19 @@ def _render_diff(lines: list[Line], suffix: str) -> str:
             middle = index + removed
             parts += _render_replacement(lines[index:middle], lines[middle:end])
         else:
-            for line in lines[index:end]:
-                parts.append(_render_line(line, escape_html(line.text)))
+            parts += _render_lines(lines[index:end])
         index = end
     language = render_language(suffix)
     return f'<pre class="diff"{language}>{"".join(parts)}</pre>'
+
+
+def _render_lines(lines: list[Line]) -> list[str]:
+    texts = [line.text for line in lines]
+    escaped = escape_html("\n".join(texts)).split("\n")
+    if len(escaped) != len(lines):
+        # A carriage return in a line becomes the end of one.
+        escaped = list(map(escape_html, texts))
+    return list(map(_render_line, lines, escaped))
 
 
 def _count_run(lines: list[Line], start: int, op: str) -> int:

@@ -1,5 +1,6 @@
 """HTML of each item of a conversation, with the height it takes while it is closed."""
 
+import re
 from typing import Any, NamedTuple
 
 from open_token.jsontools.objects import get_data, get_link, omit_keys
@@ -31,6 +32,9 @@ _FOLDED_PROMPT_LENGTH = 600
 # Bytes of a prompt that is sure to fit into its heading: then it is not shown again.
 _HEADING_BYTES_NARROW = 28
 _HEADING_BYTES_WIDE = 64
+
+# Nothing of this needs escaping.
+_PLAIN_LABEL = re.compile(r"[\w :.-]*", re.ASCII)
 
 _CALL_FIELDS = ("tool_name", "arguments", "native_call_id", "truncated")
 _NOTE_TEXTS = ("text", "message", "detail", "summary", "reason")
@@ -81,8 +85,13 @@ def render_permalink(event_id: str, event: Any = None) -> str:
         return ""
     ts = event.get("ts") if event else None
     time = f" {to_one_line(ts[11:19], 8)}" if isinstance(ts, str) else ""
-    label = escape_html(event_id[:40] + time)
-    return f'<a class="perma" dir="ltr" href="#{escape_attribute(event_id)}">{label}</a>'
+    label = event_id[:40] + time
+    if _PLAIN_LABEL.fullmatch(label) is None:
+        label = escape_html(label)
+    target = event_id
+    if _PLAIN_LABEL.fullmatch(target) is None:
+        target = escape_attribute(target)
+    return f'<a class="perma" dir="ltr" href="#{target}">{label}</a>'
 
 
 def render_truncation_note(event: Any) -> str:
