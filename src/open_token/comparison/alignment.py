@@ -70,6 +70,8 @@ def align_steps(a: Sequence[Step], b: Sequence[Step]) -> tuple[list[Pair], list[
 
     The result does not depend on which session is first.
     """
+    # Where several alignments are equally good, the aligner prefers one side. Which side that is
+    # follows from the content.
     if [step.key for step in a] <= [step.key for step in b]:
         aligner = _Aligner(a, b)
         aligner.align()
@@ -98,6 +100,7 @@ class _Aligner:
 
     def align(self) -> None:
         """Fill `pairs` and `moved`."""
+        # Units first: parallel calls are the same step in whatever order they were made.
         units_a = _group_batches(self._a)
         units_b = _group_batches(self._b)
         keys_a = [unit.key for unit in units_a]
@@ -183,7 +186,11 @@ class _Aligner:
         return keys_a, keys_b
 
     def _match_by_table(self, gap: Gap) -> list[Pair]:
-        """Return the pairs with the largest sum of similarities (Needleman-Wunsch)."""
+        """Return the pairs with the largest sum of similarities (Needleman-Wunsch).
+
+        `sums[x][y]` is the largest sum that the steps from x of `a` and from y of `b` can reach, so
+        the best path goes from the first cell to wherever the sum does not get smaller.
+        """
         scores: list[list[float]] = []
         for i in gap.range_a:
             scores.append([self._score(i, j) for j in gap.range_b])
@@ -214,6 +221,8 @@ class _Aligner:
         """Return 0 for steps that cannot be a pair, 1 for equal ones."""
         if a.kind != b.kind or a.role != b.role:
             return 0.0
+        # The weights only have to order the cases: the same call with another result comes before
+        # the same tool on the same target, and that before a call that merely uses the same words.
         if a.key == b.key:
             return 1.0
         if a.kind == "call" and a.call_key == b.call_key:
@@ -251,6 +260,7 @@ class _Aligner:
 
     def _pair_reordered(self, gap: Gap, pairs: list[Pair]) -> None:
         """Add pairs; also pair what is left of their batches, and the first calls of each gap."""
+        # From strict to loose keys, so that a call gets the most similar partner that is left.
         left_a, left_b = self._find_unpaired_calls(gap.range_a, gap.range_b, pairs)
         for get_key in (*KEY_FUNCTIONS, _get_kind):
             if not left_a or not left_b:

@@ -118,12 +118,11 @@ def check_health(
     """Return the state of everything; `program` is the command that starts open-token."""
     health = Health(__version__, platform.python_version())
     health.packages = _check_packages()
+    archived: dict[str, int] = {}
     settings = _check_settings(env, machine.project, health.problems)
     if settings is not None:
         archived = _check_archive(settings, health)
         _check_index(settings, health)
-    else:
-        archived = {}
     discovery = Discovery.of(env, machine.home, machine.project)
     _check_agents(discovery, machine, program, archived, now, health)
     return health
@@ -237,25 +236,31 @@ def _check_agents(
 ) -> None:
     sessions = discovery.sessions()
     unreadable = discovery.find_unreadable()
-    hook_states = {
-        item.runtime: item
-        for item in hooks.list_installations(machine, program)
-        if item.scope == "user"
-    }
+    hook_states: dict[str, hooks.HookInstallation] = {}
+    for item in hooks.list_installations(machine, program):
+        if item.scope == "user":
+            hook_states[item.runtime] = item
     skill_states = _read_skill_states(machine, health.problems)
+
+    # An agent is there if it left sessions, or if something was installed for it.
     known = {agent.name: agent for agent in list_agents()}
-    present = {session.reader for session in sessions} | {files.agent for files in unreadable}
-    present |= {name for name, agent in known.items() if agent.label in hook_states}
-    present |= {name for name, agent in known.items() if agent.label in skill_states}
+    present = {session.reader for session in sessions}
+    present |= {files.agent for files in unreadable}
+    for name, agent in known.items():
+        if agent.label in hook_states or agent.label in skill_states:
+            present.add(name)
+
     for name in sorted(present):
-        agent = known.get(name)
+        definition = known.get(name)
         own = [session for session in sessions if session.reader == name]
-        title = agent.title if agent else load_reader(name).definition.title
+        title = definition.title if definition else load_reader(name).definition.title
         found = AgentHealth(name, title, _count_by_folder(own))
         found.unreadable = [files for files in unreadable if files.agent == name]
         health.agents.append(found)
-        if agent is None:
+        if definition is None:
+            # A format that no agent owns has nothing that could be installed.
             continue
+        agent = definition
         if agent.hooks:
             place = hook_states.get(agent.label)
             found.hook = place.state if place else "absent"
@@ -308,7 +313,9 @@ def _count_by_folder(sessions: Iterable[Session]) -> dict[str, int]:
     siblings = Counter(folder.parent for folder in counts)
     places: Counter[str] = Counter()
     for folder, count in counts.items():
-        place = folder.parent if siblings[folder.parent] > 1 else folder
+        place = folder
+        if siblings[folder.parent] > 1:
+            place = folder.parent
         places[path_to_text(place)] += count
     return dict(sorted(places.items()))
 
@@ -333,9 +340,14 @@ def _find_mcp_server(mcp: McpConfig, machine: InstallEnvironment) -> str | None:
 def _is_ours(name: str, server: Any) -> bool:
     if not isinstance(server, dict):
         return False
+    if name == "open-token":
+        return True
+    # Under another name it is known by its command, which may start with `uvx` or a Python.
+    words = [server.get("command")]
     args = server.get("args")
-    words = [server.get("command"), *(args if isinstance(args, list) else [])]
-    return name == "open-token" or ("mcp" in words and any(map(_is_program, words)))
+    if isinstance(args, list):
+        words += args
+    return "mcp" in words and any(_is_program(word) for word in words)
 
 
 def _is_program(word: Any) -> bool:
@@ -367,14 +379,18 @@ def _check_retention(
     now: float,
     problems: list[Problem],
 ) -> None:
+    """Count the sessions that the agent deletes soon and that the archive does not have."""
     config = _read_config(machine.resolve_template(retention.file)) or {}
     days = config.get(retention.key)
-    found.keeps_days = days if type(days) is int and days >= 0 else retention.days
+    found.keeps_days = retention.days
+    if type(days) is int and days >= 0:
+        found.keeps_days = days
     limit = now - (found.keeps_days - SOON_DAYS) * _DAY_SECONDS
-    found.expiring = sum(
-        session.modified < limit and archived.get(path_to_text(session.path), -1) < session.mtime_ns
-        for session in sessions
-    )
+    for session in sessions:
+        archived_mtime_ns = archived.get(path_to_text(session.path), -1)
+        is_archived = archived_mtime_ns >= session.mtime_ns
+        if session.modified < limit and not is_archived:
+            found.expiring += 1
     if found.expiring:
         problems.append(
             Problem(

@@ -84,7 +84,10 @@ class InstallEnvironment:
 
     def _get_folder(self, variable: str, default: Path) -> Path:
         value = Path(self.env.get(variable, "").strip())
-        return value if value.is_absolute() else default
+        # Agents ignore a relative path too: it would mean another folder in every directory.
+        if not value.is_absolute():
+            return default
+        return value
 
 
 @dataclass(frozen=True)
@@ -175,13 +178,19 @@ def install_skill(
     changes: list[FileChange] = []
     for folder, group in _group_by_folder(machine, names, scope).items():
         installed = record.folders.get(str(folder), InstalledFolder())
+        # Several agents may share a folder: the files serve all of them.
         agents = sorted({*installed.runtimes, *group})
         files = _build_files(agents)
         planned = _check_links(machine, folder, scope)
-        planned = planned or _plan_changes(folder, files, installed)
+        if not planned:
+            planned = _plan_changes(folder, files, installed)
         refused = [change for change in planned if change.action == "refuse"]
-        changes += refused or planned
-        if not refused and not dry_run:
+        if refused:
+            # All or nothing: half a skill would be worse than none.
+            changes += refused
+            continue
+        changes += planned
+        if not dry_run:
             _apply_changes(machine, record, folder, agents, files, planned)
     return changes
 
@@ -200,7 +209,9 @@ def uninstall_skill(
         if installed is None or group.isdisjoint(installed.runtimes):
             continue
         agents = sorted(set(installed.runtimes) - group)
-        files = _build_files(agents) if agents else {}
+        files: dict[str, bytes] = {}
+        if agents:
+            files = _build_files(agents)
         refused = _check_links(machine, folder, scope)
         planned = refused or _plan_removal(folder, files, installed)
         changes += planned
@@ -223,10 +234,10 @@ def list_installed_agents(machine: InstallEnvironment, scope: str) -> list[str]:
 def list_installations(machine: InstallEnvironment) -> list[SkillInstallation]:
     """Return every installed directory, then the agents that the skill is not installed for."""
     record = _read_record(machine)
-    installations = [
-        SkillInstallation(_get_state(Path(path), entry), tuple(entry.runtimes), Path(path))
-        for path, entry in sorted(record.folders.items())
-    ]
+    installations = []
+    for path, entry in sorted(record.folders.items()):
+        state = _get_state(Path(path), entry)
+        installations.append(SkillInstallation(state, tuple(entry.runtimes), Path(path)))
     for name in detect_agents(machine):
         folder = get_install_folder(machine, name, "user")
         installed = record.folders.get(str(folder))
@@ -255,22 +266,30 @@ def _read_shipped_files() -> dict[str, bytes]:
     SKILL.md comes last, so that an agent sees the skill only when it is complete.
     """
     root = _get_shipped_root()
-    references = sorted(
-        item.name for item in root.joinpath("references").iterdir() if item.name.endswith(".md")
-    )
-    names = [*(f"references/{name}" for name in references), "agents/openai.yaml", "SKILL.md"]
-    return {name: root.joinpath(*name.split("/")).read_bytes() for name in names}
+    names = []
+    for item in root.joinpath("references").iterdir():
+        if item.name.endswith(".md"):
+            names.append(f"references/{item.name}")
+    names.sort()
+    names += ["agents/openai.yaml", "SKILL.md"]
+    files: dict[str, bytes] = {}
+    for name in names:
+        files[name] = root.joinpath(*name.split("/")).read_bytes()
+    return files
 
 
 def _build_files(agents: Iterable[str]) -> dict[str, bytes]:
     """Return the files with the front matter that these agents need together."""
     files = _read_shipped_files()
+    # Agents ignore keys of others. A line that several of them need must stand there once.
     lines: dict[str, None] = {}
     for name, target in list_targets().items():
         if name in agents:
             lines |= dict.fromkeys(target.skill.frontmatter)
-    head, end, body = files["SKILL.md"].partition(b"\n---\n")
-    files["SKILL.md"] = b"\n".join([head, *(line.encode() for line in lines)]) + end + body
+    front_matter, end, body = files["SKILL.md"].partition(b"\n---\n")
+    for line in lines:
+        front_matter += b"\n" + line.encode()
+    files["SKILL.md"] = front_matter + end + body
     return files
 
 
@@ -298,10 +317,11 @@ def _check_links(machine: InstallEnvironment, folder: Path, scope: str) -> list[
 def _plan_changes(
     folder: Path, files: Mapping[str, bytes], installed: InstalledFolder
 ) -> list[FileChange]:
-    changes = [
-        _plan_file(folder / name, data, installed.files.get(name, []))
-        for name, data in files.items()
-    ]
+    changes = []
+    for name, data in files.items():
+        known_hashes = installed.files.get(name, [])
+        changes.append(_plan_file(folder / name, data, known_hashes))
+    # What an earlier version installed and this one does not have.
     for name, known_hashes in installed.files.items():
         if name in files:
             continue
@@ -373,30 +393,34 @@ def _apply_changes(
     installed files are still recognized in either version.
     """
     before = record.folders.get(str(folder), InstalledFolder())
-    actions = {change.path.relative_to(folder).as_posix(): change.action for change in changes}
-    removed = [name for name, action in actions.items() if action == "remove"]
-    new_hashes = {
-        name: _compute_sha256(files[name])
-        for name, action in actions.items()
-        if action in ("write", "update")
-    }
+    written: dict[str, bytes] = {}
+    removed: list[str] = []
+    for change in changes:
+        name = change.path.relative_to(folder).as_posix()
+        if change.action in ("write", "update"):
+            written[name] = files[name]
+        elif change.action == "remove":
+            removed.append(name)
     has_same_agents = agents == before.runtimes or not before.files
-    if not new_hashes and not removed and has_same_agents:
+    if not written and not removed and has_same_agents:
         return
+
     created = list(dict.fromkeys([*before.created_folders, *_list_missing_parents(folder)]))
-    both_hashes = {
-        name: sorted({*before.files.get(name, []), digest}) for name, digest in new_hashes.items()
-    }
-    record.folders[str(folder)] = InstalledFolder(
-        sorted({*before.runtimes, *agents}), {**before.files, **both_hashes}, created
-    )
+    known_hashes = dict(before.files)
+    for name, data in written.items():
+        old_hashes = before.files.get(name, [])
+        known_hashes[name] = sorted({*old_hashes, _compute_sha256(data)})
+    all_agents = sorted({*before.runtimes, *agents})
+    record.folders[str(folder)] = InstalledFolder(all_agents, known_hashes, created)
     _write_record(machine, record)
 
-    _write_files(folder, {name: files[name] for name in new_hashes})
+    _write_files(folder, written)
     _remove_files(folder, removed)
 
+    # Now every file is in its new version, and only that one is ours.
     remaining = {name: known for name, known in before.files.items() if name in files}
-    remaining |= {name: [digest] for name, digest in new_hashes.items()}
+    for name, data in written.items():
+        remaining[name] = [_compute_sha256(data)]
     if agents and remaining:
         record.folders[str(folder)] = InstalledFolder(agents, remaining, created)
     else:
@@ -428,6 +452,7 @@ def _remove_files(folder: Path, names: Iterable[str]) -> None:
         path = folder / name
         try:
             path.unlink(missing_ok=True)
+            # A subfolder of the skill goes with its last file.
             if path.parent != folder and not any(path.parent.iterdir()):
                 path.parent.rmdir()
         except OSError as problem:
@@ -465,6 +490,7 @@ def _get_state(folder: Path, installed: InstalledFolder) -> str:
 
 def _read_record(machine: InstallEnvironment) -> InstalledFilesRecord:
     data = read_optional(machine.record_path)
+    # A record that exists but cannot be read must not count as none: our files would be refused.
     if data is None and not os.path.lexists(machine.record_path):
         return InstalledFilesRecord()
     try:

@@ -19,13 +19,17 @@ from open_token.writers.terminal import strip_escapes
 from open_token.writers.timeline import Item, Timeline
 
 _MAX_NOTES = 100
+# Characters with a meaning in Markdown or on GitHub. Inside a word an underscore has none.
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>#|~!&@]|(?<!\w)_|_(?!\w)")
+# A line that begins or ends a code block: its indent, the fence, a language, anything else.
 _FENCE = re.compile(r"( {0,12}|\t{0,3})(`{3,}(?=[^`]*\Z)|~{3,})[ \t]*([\w+#.-]{0,30})(.*)")
+# Code in one or two backticks on one line. The limits keep the search linear.
 _CODE_SPAN = re.compile(
     r"(?<!`)``(?!`)(?:[^`\n]|`(?!`)){1,2000}(?<!`)``(?!`)|(?<!`)`[^`\n]{1,2000}`(?!`)"
 )
 _BACKTICKS = re.compile("`+")
 _OTHER_LINK = re.compile(r"\]\((?!https?://)")
+# Images, definitions of links, tags, references, fences, and URLs that run code.
 _ACTIVE = re.compile(
     r"!(?=\[)|\](?=:)|[<`&]|~{3,}|(?:javascript|data|vbscript|file):", re.IGNORECASE
 )
@@ -150,7 +154,8 @@ def _render_note(item: Item) -> str:
     kind = str(item.data.get("kind") or item.event.get("type") or "note")
     values = omit_keys(item.data, "kind")
     # Annotations have no common field for their text; the first string says most.
-    text = next((value for value in values.values() if isinstance(value, str)), "")
+    strings = [value for value in values.values() if isinstance(value, str)]
+    text = strings[0] if strings else ""
     body = ""
     if values:
         body = render_fence(format_value(values), "json")
@@ -167,7 +172,9 @@ def _render_span(item: Item, overview: Overview) -> str:
 
 def _render_call(item: Item, overview: Overview) -> str:
     row = build_row(item)
-    command = find_text(row.arguments, COMMAND) if row.kind == "shell" else ""
+    command = ""
+    if row.kind == "shell":
+        command = find_text(row.arguments, COMMAND)
     body = ""
     if row.changes:
         for change in row.changes:
@@ -209,6 +216,7 @@ def _render_details(verb: str, target: str, outcome: str, body: str) -> str:
 
 def _escape_summary(text: str) -> str:
     line = escape_attribute(to_one_line(make_visible(text)[:2000], 120))
+    # GitHub reads Markdown inside of HTML, and an @ would notify somebody.
     return line.replace("`", "&#96;").replace("@", "&#64;")
 
 
@@ -230,11 +238,13 @@ def render_code_span(text: str, limit: int) -> str:
     if not line:
         return ""
     ticks = "`" * (_count_backticks(line) + 1)
-    space = " " if line[0] == "`" or line[-1] == "`" else ""
+    # A backtick at an end would otherwise belong to the delimiter.
+    space = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{space}{line}{space}{ticks}"
 
 
 def _count_backticks(text: str) -> int:
+    """Return the length of the longest run of backticks."""
     return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
 
 
@@ -254,13 +264,20 @@ def sanitize_markdown(text: str) -> str:
             else:
                 parts.append(_sanitize_line(line))
             continue
-        is_bare = opening is not None and not (opening[3] + opening[4]).strip()
-        if opening is not None and is_bare and opening[2].startswith(fence):
+        # A fence that ends a block is at least as long as the first one, and stands alone.
+        is_end = (
+            opening is not None
+            and opening[2].startswith(fence)
+            and not opening[3]
+            and not opening[4].strip()
+        )
+        if is_end:
             parts.append(render_fence("\n".join(code), language).rstrip("\n"))
             code = None
         else:
             code.append(line)
     if code is not None:
+        # A block that nobody closed would take in everything that follows on the page.
         parts.append(render_fence("\n".join(code), language).rstrip("\n"))
     return "\n".join(parts)
 

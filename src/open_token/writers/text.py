@@ -79,9 +79,11 @@ class _Renderer:
     def render(self, item: Item) -> Iterator[StyledLine]:
         """Yield the lines of one item and of what is inside it."""
         is_target = self._at in _list_numbers(item)
-        for line in self._render_item(item, self._is_full or is_target):
-            yield line._replace(is_target=True) if is_target else line
-            is_target = False
+        lines = self._render_item(item, self._is_full or is_target)
+        for position, line in enumerate(lines):
+            if is_target and position == 0:
+                line = line._replace(is_target=True)
+            yield line
 
     def _render_item(self, item: Item, is_full: bool) -> Iterator[StyledLine]:
         if item.kind == "prompt":
@@ -129,7 +131,7 @@ class _Renderer:
         kind = str(item.data.get("kind") or "span").replace("_", " ")
         reason = str(item.data.get("spawn_reason") or item.data.get("description") or "")
         steps = format_count(len(item.children), "step")
-        heading = " · ".join(part for part in (kind, reason, steps) if part)
+        heading = " · ".join(filter(None, (kind, reason, steps)))
         yield from self._number(item, [heading], FAINT, None)
         yield from self._render_children(item)
         yield StyledLine("")
@@ -156,8 +158,11 @@ class _Renderer:
         yield from self._render_output(row, item, is_full)
 
     def _render_change(self, change: FileChange, item: Item, is_full: bool) -> Iterator[StyledLine]:
-        lines = change.lines if is_full else trim_context(change.lines, 1)
-        shown = lines if is_full else lines[:_MAX_BRIEF_DIFF]
+        lines = change.lines
+        shown = lines
+        if not is_full:
+            lines = trim_context(change.lines, 1)
+            shown = lines[:_MAX_BRIEF_DIFF]
         seq = _get_number(item.event)
         for line in shown:
             # Escape sequences of a file must not reach the terminal of whoever reads its diff.
@@ -176,16 +181,19 @@ class _Renderer:
 
     def _render_output(self, row: Row, item: Item, is_full: bool) -> Iterator[StyledLine]:
         output = strip_escapes(row.output).strip("\n")
-        lines = [output] if output.strip() else []
-        if not row.missing:
-            lines += [_describe_block(block) for block in row.blocks]
+        if not output.strip():
+            output = ""
         if is_full:
-            yield from self._indent("\n".join(lines), item, FAINT) if lines else ()
+            lines = [output] if output else []
+            if not row.missing:
+                lines += [_describe_block(block) for block in row.blocks]
+            if lines:
+                yield from self._indent("\n".join(lines), item, FAINT)
             yield StyledLine("")
-        elif row.failed and output.strip():
+        elif row.failed and output:
             # The end of a failed command's output mostly says why.
-            ending = "\n".join(output.rstrip().split("\n")[-_MAX_BRIEF_FAILURE:])
-            yield from self._indent(ending, item, FAINT)
+            last_lines = output.rstrip().split("\n")[-_MAX_BRIEF_FAILURE:]
+            yield from self._indent("\n".join(last_lines), item, FAINT)
 
     @property
     def _margin(self) -> str:
@@ -220,10 +228,12 @@ class _Renderer:
             if len(line) <= width:
                 wrapped.append(line)
                 continue
-            indent = line[: len(line) - len(line.lstrip())][: width // 2]
-            wrapped += textwrap.wrap(
-                line, width, subsequent_indent=indent, break_on_hyphens=False
-            ) or [""]
+            # What is indented stays so where it continues, unless no room would be left.
+            indentation = len(line) - len(line.lstrip())
+            indent = line[: min(indentation, width // 2)]
+            pieces = textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+            # A long line of spaces has no pieces.
+            wrapped += pieces or [""]
         return wrapped
 
 
@@ -245,6 +255,9 @@ def _describe_block(block: Any) -> str:
     if isinstance(block, dict) and ("base64" in block or "media_type" in block):
         media_type = str(block.get("media_type") or "file")
         data = block.get("base64")
-        size = f", {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else ""
+        size = ""
+        if isinstance(data, str):
+            # Four characters of base64 stand for three bytes.
+            size = f", {len(data) * 3 // 4:,} bytes"
         return f"[{media_type}{size}]"
     return format_value(block)

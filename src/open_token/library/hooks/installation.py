@@ -137,11 +137,12 @@ def uninstall_hooks(
 
 def detect_agents(machine: InstallEnvironment) -> list[str]:
     """Return the agents whose directory exists."""
-    return [
-        name
-        for name in list_hook_agents()
-        if os.path.isdir(machine.resolve_template(get_hooks(name).home))
-    ]
+    present = []
+    for name in list_hook_agents():
+        home = machine.resolve_template(get_hooks(name).home)
+        if os.path.isdir(home):
+            present.append(name)
+    return present
 
 
 def list_installations(
@@ -175,16 +176,21 @@ def _get_state(
     agent_hooks = get_hooks(name)
     try:
         raw = _read_config(machine, path, scope)
-        programs = find_our_programs(raw, agent_hooks, name) if raw is not None else []
+        programs: list[str] = []
+        if raw is not None:
+            programs = find_our_programs(raw, agent_hooks, name)
     except UnsafeEditError:
         return "unreadable"
     if not programs:
         return "absent"
     if not all(os.path.exists(installed) for installed in programs):
         return "broken"
-    if program and any(installed != program[0] for installed in programs):
+    is_of_other_program = bool(program) and any(found != program[0] for found in programs)
+    # An earlier version may have known fewer events of the agent.
+    lacks_events = len(programs) != len(agent_hooks.events)
+    if is_of_other_program or lacks_events:
         return "outdated"
-    return "installed" if len(programs) == len(agent_hooks.events) else "outdated"
+    return "installed"
 
 
 def _get_config_path(machine: InstallEnvironment, name: str, scope: str) -> Path:
@@ -225,7 +231,11 @@ def _write_config(
     """Write backup, record and file, in this order, so that a crash leaves a complete file."""
     record = _read_record(machine)
     changed_file = record.files.get(str(path))
-    if changed_file is None or raw is None or changed_file.digest != _compute_sha256(raw):
+    is_as_we_left_it = (
+        changed_file is not None and raw is not None and changed_file.digest == _compute_sha256(raw)
+    )
+    if changed_file is None or not is_as_we_left_it:
+        # Somebody else wrote it since: this is the state to which an uninstallation returns.
         missing = [str(folder) for folder in path.parents if not folder.exists()]
         changed_file = _ChangedFile("", raw is not None, missing)
         if raw is not None:
