@@ -46,7 +46,7 @@ def imported(document: Any) -> tuple[SessionState, list[LogEntry]]:
         name: document.get(name)
         for name in ("conversation", "participants", "exported_at", "integrity")
     }
-    return state, entries + list(import_document(state, document["events"], AT, **about))
+    return state, entries + list(import_document(state, document["events"], lambda: AT, **about))
 
 
 def export_state(state: SessionState, **options: Any) -> Record:

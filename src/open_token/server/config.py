@@ -46,6 +46,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Size of the files of one session."""
     transfer_seconds: int = 900
     """Seconds that a step of an export, an import or a preview may take."""
+    transfer_bytes: int = 2 << 30
+    """Memory of the process in which a large export, import or preview runs."""
 
 
 PROVIDERS = ("anthropic", "openai", "google", "recorded")

@@ -10,10 +10,8 @@ from open_token.server.bus.local import LocalBus
 from open_token.server.bus.remote import Heads
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
-from open_token.server.core import transfer
 from open_token.server.core.background_tasks import BackgroundTasks
 from open_token.server.core.chat import Chat
-from open_token.server.core.jobs import Jobs
 from open_token.server.core.journal import Journal
 from open_token.server.core.replay import Replays
 from open_token.server.core.runs import Runner
@@ -26,6 +24,8 @@ from open_token.server.metrics import CountingBus, Metrics
 from open_token.server.store.factory import open_store
 from open_token.server.store.interface import ConflictError
 from open_token.server.store.rows import User
+from open_token.server.transfers import transfer
+from open_token.server.transfers.jobs import Jobs
 from open_token.server.ws.connections import Connections
 from open_token.server.ws.feed import Feed
 

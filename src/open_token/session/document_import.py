@@ -4,7 +4,7 @@ Every event of the document is stored unchanged in the log, and shown in turns a
 represent it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ _COMPACTION_TYPES: dict[str, Any] = {
 def import_document(
     state: SessionState,
     events: Iterable[Json],
-    at: str,
+    now: Callable[[], str],
     *,
     conversation: Json | None = None,
     participants: list[Json] | None = None,
@@ -44,8 +44,8 @@ def import_document(
         "exported_at": exported_at,
         "integrity": integrity,
     }
-    yield state.add("imported", header, at)
-    importer = _Importer(state, at, {str(person.get("actor_id")): person for person in people})
+    yield state.add("imported", header, now())
+    importer = _Importer(state, now, {str(person.get("actor_id")): person for person in people})
     for event in events:
         yield from importer.add_event(event)
     yield from importer.finish()
@@ -80,7 +80,7 @@ class _Importer:
     """Turns the events of a document into log entries, one event at a time."""
 
     state: SessionState
-    at: str
+    now: Callable[[], str]
     participants: dict[str, Json]
     root: _Loop = field(default_factory=_Loop)
     spans: dict[str, _Span] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class _Importer:
         yield from self._end_turn(self.root)
 
     def _add(self, kind: str, **data: Any) -> LogEntry:
-        return self.state.add(kind, data, self.at)
+        return self.state.add(kind, data, self.now())
 
     def _store_event(self, event: Json, **position: Any) -> LogEntry:
         """Store an event unchanged.

@@ -12,7 +12,7 @@ from helpers.server.agent_session import FakeTool, ScriptedModel, open_agent_ses
 from open_token.model.session_types import ContentBlock, to_builtins
 from open_token.server.agent.history import build_messages, get_last_text
 from open_token.server.agent.model_interface import Call, Media, Result, Text, Thinking
-from open_token.server.core.transfer import Upload, import_session
+from open_token.server.transfers.transfer import Upload, import_session
 from open_token.session import SessionState, actions
 
 

@@ -22,7 +22,6 @@ from open_token.server.core import messages, sessions
 from open_token.server.core.exchanges import find_open_questions
 from open_token.server.core.services import Services
 from open_token.server.core.sessions import NewSession
-from open_token.server.core.transfer import Upload, import_session
 from open_token.server.errors import ApiError
 from open_token.server.protocols.acp import (
     UpdateStream,
@@ -34,6 +33,7 @@ from open_token.server.protocols.acp import (
     read_choice,
 )
 from open_token.server.store.rows import Caller, StoredSession
+from open_token.server.transfers.transfer import Upload, import_session
 from open_token.server.ws.frames import Frame
 from open_token.session import SessionState
 

@@ -170,6 +170,20 @@ class Journal:
 
         return await _shielded(write_locked())
 
+    async def append_foreign(self, write: rows.SessionWrite) -> None:
+        """Append to a session whose state is elsewhere, and announce the entries.
+
+        Its state is not cached here, so that a large session takes no memory before it is opened."""
+        self.evict(write.session_id)
+        appended = await self._store.append(write)
+        entries = [
+            LogEntry(write.session_id, seq, entry.at, entry.kind, entry.data)
+            for seq, entry in enumerate(write.entries, appended.first)
+        ]
+        self._bus.publish(
+            LogAppended(write.session_id, write.owner, appended.first, appended.last, entries)
+        )
+
     def evict(self, session_id: str) -> None:
         """Drop a session from the cache."""
         cached = self._cache.pop(session_id, None)
@@ -238,36 +252,8 @@ class Journal:
         expected: int,
         transaction: dict[str, Any],
     ) -> rows.SessionWrite:
-        state = cached.state
-        # A delta changes a few characters of a turn. Its row is written again only with the next
-        # entry that is no delta; until then readers of rows see the turn as it was.
-        cached.stale_turns |= _find_touched_turns(entries)
-        is_projected = not entries or any(entry.kind not in STREAMED_KINDS for entry in entries)
-        session_row = None
-        turn_rows = []
-        if is_projected:
-            session_row = build_session_row(state)
-            for turn_id in cached.stale_turns:
-                turn = state.turns.get(turn_id)
-                if turn is not None:
-                    row = build_turn_row(turn.snapshot(), turn.parent_id, turn.patches)
-                    turn_rows.append(row)
-        new_entries = []
-        checkpoints = []
-        for entry in entries:
-            new_entries.append(rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at))
-            if entry.kind == "checkpoint.made":
-                checkpoints.append(_build_checkpoint(entry))
-        return rows.SessionWrite(
-            owner=owner,
-            session_id=state.session_id,
-            entries=new_entries,
-            expected=expected,
-            session=session_row,
-            turns=turn_rows,
-            is_projected=is_projected,
-            checkpoints=checkpoints,
-            **transaction,
+        return build_write(
+            owner, cached.state, entries, expected, cached.stale_turns, **transaction
         )
 
     async def _load_latest(
@@ -359,6 +345,50 @@ class _SessionLock:
         if not self._waiters[self._session_id]:
             del self._waiters[self._session_id]
             self._locks.pop(self._session_id, None)
+
+
+def build_write(
+    owner: str,
+    state: SessionState,
+    entries: Sequence[LogEntry],
+    expected: int,
+    stale_turns: set[str],
+    **transaction: Any,
+) -> rows.SessionWrite:
+    """Build the write of entries that a state includes already, with the rows that follow.
+
+    `stale_turns` are the turns whose rows are older than their entries; those that the entries touch
+    are added."""
+    # A delta changes a few characters of a turn. Its row is written again only with the next entry
+    # that is no delta; until then readers of rows see the turn as it was.
+    stale_turns |= _find_touched_turns(entries)
+    is_projected = not entries or any(entry.kind not in STREAMED_KINDS for entry in entries)
+    session_row = None
+    turn_rows = []
+    if is_projected:
+        session_row = build_session_row(state)
+        for turn_id in stale_turns:
+            turn = state.turns.get(turn_id)
+            if turn is not None:
+                row = build_turn_row(turn.snapshot(), turn.parent_id, turn.patches)
+                turn_rows.append(row)
+    new_entries = []
+    checkpoints = []
+    for entry in entries:
+        new_entries.append(rows.NewEntry(kind=entry.kind, data=entry.data, at=entry.at))
+        if entry.kind == "checkpoint.made":
+            checkpoints.append(_build_checkpoint(entry))
+    return rows.SessionWrite(
+        owner=owner,
+        session_id=state.session_id,
+        entries=new_entries,
+        expected=expected,
+        session=session_row,
+        turns=turn_rows,
+        is_projected=is_projected,
+        checkpoints=checkpoints,
+        **transaction,
+    )
 
 
 def build_session_row(state: SessionState) -> rows.SessionRow:

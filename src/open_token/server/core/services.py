@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from open_token.server.agent.tools.toolbox import Toolbox
     from open_token.server.core.background_tasks import BackgroundTasks
     from open_token.server.core.chat import Chat
-    from open_token.server.core.jobs import Jobs
     from open_token.server.core.replay import Replays
     from open_token.server.core.runs import Runner
     from open_token.server.core.schedules import Schedules
     from open_token.server.core.webhooks import WebhookSender
     from open_token.server.core.workspace import Workspaces
+    from open_token.server.transfers.jobs import Jobs
     from open_token.server.ws.connections import Connections
     from open_token.server.ws.feed import Feed
 

@@ -12,8 +12,8 @@ from open_token.model.log_events import NewEvent
 from open_token.model.session_types import TurnProjection, to_builtins
 from open_token.redaction.redactor import redact
 from open_token.server.core.services import Services
-from open_token.server.core.transfer import build_export_context
 from open_token.server.errors import ApiError, not_found
+from open_token.server.transfers.transfer import build_export_context
 from open_token.session import SessionState
 
 _replace = msgspec.structs.replace

@@ -14,11 +14,11 @@ from starlette.requests import ClientDisconnect
 from open_token.model.session_types import to_builtins
 from open_token.options import OPTIONS, Option
 from open_token.server.cancellation import cancel_and_wait
-from open_token.server.core import transfer
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request
 from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
 from open_token.server.http.responses import json_response
+from open_token.server.transfers import transfer
 
 router = APIRouter(tags=["transfer"])
 _Result = TypeVar("_Result")

@@ -50,7 +50,10 @@ class RecordedModel:
         self.name = name
         state = SessionState("recording")
         for _ in import_document(
-            state, document["events"], _IMPORT_TIME, participants=document.get("participants")
+            state,
+            document["events"],
+            lambda: _IMPORT_TIME,
+            participants=document.get("participants"),
         ):
             pass
         self._loops: dict[str, list[TurnProjection]] = {}

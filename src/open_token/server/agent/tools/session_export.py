@@ -15,8 +15,8 @@ from open_token.model.log_events import Json, LogEntry
 from open_token.pipeline import export
 from open_token.server.agent.tools.arguments import refusals_as_errors, run_in_thread
 from open_token.server.agent.tools.interface import ToolContext, ToolError
-from open_token.server.core.jobs import Checkpoint
 from open_token.server.core.workspace import Workspace, publish_files_changed
+from open_token.server.transfers.jobs import Checkpoint
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
 

@@ -11,9 +11,9 @@ import pytest
 
 from helpers.server.server_client import ServerClient, run_with_server
 from open_token.server.config import Limits
-from open_token.server.core import transfer
-from open_token.server.core.jobs import Checkpoint, Jobs, StoppedError
 from open_token.server.errors import ApiError
+from open_token.server.transfers import tasks
+from open_token.server.transfers.jobs import Checkpoint, Jobs, StoppedError
 
 
 class EndlessWork:
@@ -156,7 +156,7 @@ def test_who_waits_and_leaves_takes_no_thread() -> None:
 def replace_export(monkeypatch: pytest.MonkeyPatch) -> EndlessWork:
     endless = EndlessWork()
     monkeypatch.setattr(
-        transfer, "run_export", lambda source, out, context, reader: endless(context.checkpoint)
+        tasks, "export", lambda source, out, context, reader: endless(context.checkpoint)
     )
     return endless
 

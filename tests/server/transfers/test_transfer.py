@@ -21,7 +21,7 @@ from open_token.errors import OpenTokenError, StoreError
 from open_token.jsontools.canonical import hash_events
 from open_token.server.clock import Clock
 from open_token.server.config import Limits
-from open_token.server.core.transfer import PENDING_KEY, remove_interrupted_imports
+from open_token.server.transfers.transfer import PENDING_KEY, remove_interrupted_imports
 from open_token.session import SessionState
 from open_token.session.actions import build_text_blocks, send_user_message
 
@@ -228,7 +228,7 @@ def test_an_import_that_fails_half_way_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = max(EXAMPLES, key=lambda item: item.stat().st_size)
-    monkeypatch.setattr("open_token.server.core.document_import._BATCH_ENTRIES", 2)
+    monkeypatch.setattr("open_token.server.transfers.tasks._BATCH_ENTRIES", 2)
 
     async def test(ask: ServerClient) -> Any:
         append, count = ask.services.store.append, 0

@@ -1,20 +1,22 @@
 """Threads for long work on what people send: exports, imports and previews.
 
 They are apart from the threads of everything else, nobody has more than a share of them, and work
-ends soon after nobody waits for it any more."""
+ends soon after nobody waits for it any more. Work in a process of its own counts as a thread."""
 
 import asyncio
 import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeVar
 
 from open_token.server.errors import ApiError
 
 Result = TypeVar("Result")
+Step = TypeVar("Step", covariant=True)
 Checkpoint = Callable[[], None]
 """Called between small steps of a job; it raises once the job is to end."""
 _THREADS = max(4, min(16, os.cpu_count() or 1))
@@ -24,6 +26,16 @@ class StoppedError(BaseException):
     """Raised inside a job that nobody waits for.
 
     Not an Exception: whoever survives any failure of a reader must not survive this."""
+
+
+class Process(Protocol[Step]):
+    """Work in a process of its own, with results one by one."""
+
+    async def read_result(self) -> Step | None:
+        """Return the next result, or None after the last one."""
+
+    def kill(self) -> None:
+        """End the process now."""
 
 
 class Jobs:
@@ -37,6 +49,7 @@ class Jobs:
         self._running: Counter[str] = Counter()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._stops: set[threading.Event] = set()
+        self._processes: set[Process[object]] = set()
         self._is_closed = False
 
     async def run(self, owner: str, work: Callable[[Checkpoint], Result]) -> Result:
@@ -71,9 +84,42 @@ class Jobs:
         finally:
             stop.set()
 
+    async def run_process(
+        self, owner: str, opening: AbstractAsyncContextManager[Process[Result]]
+    ) -> AsyncGenerator[Result, None]:
+        """Yield the results of a process, each of which may take the time of a job."""
+        await self._take_thread(owner)
+        try:
+            async with opening as process:
+                self._processes.add(process)
+                try:
+                    result = await self._read_result(process)
+                    while result is not None:
+                        yield result
+                        result = await self._read_result(process)
+                finally:
+                    self._processes.discard(process)
+        finally:
+            self._give_back_thread(owner)
+
+    async def _read_result(self, process: Process[Result]) -> Result | None:
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                return await process.read_result()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _too_slow(self._seconds) from None
+        except ApiError:
+            if self._is_closed:
+                raise _stopping() from None
+            raise
+
     def close(self) -> None:
         """End all jobs at their next checkpoint; new ones are refused."""
         self._is_closed = True
+        for process in self._processes:
+            process.kill()
         for stop in self._stops:
             stop.set()
         for _, turn in self._waiting:
