@@ -83,6 +83,60 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         ),
         {},
     ),
+    "an image in tool output that is masked as a whole is not counted as kept": (
+        lines(
+            *(
+                {"role": "user", "created": 0, "content": [block]}
+                for block in (
+                    {"type": "image", "data": "Rw0KGgo="},
+                    {
+                        "type": "toolResponse",
+                        "toolResult": {"value": [{"type": "image", "data": "Rw0KGgo="}]},
+                    },
+                )
+            )
+        ),
+        {"redact": "strict", "images": "keep"},
+    ),
+    "a followed session without an event": (
+        json.dumps(
+            {
+                "id": "c-9",
+                "create_time": 1,
+                "current_node": "nowhere",
+                "mapping": {
+                    "n-3": {
+                        "parent": "root",
+                        "message": {
+                            "author": {"role": "user"},
+                            "content": {"content_type": "text", "parts": ["round"]},
+                        },
+                    },
+                    "n-4": {
+                        "parent": "root",
+                        "message": {"author": {"role": "user"}, "create_time": "soon"},
+                    },
+                },
+            }
+        ).encode(),
+        {"reader": "chatgpt_export"},
+    ),
+    "a line that is no record in the history of a fork": (
+        pack(
+            {
+                "sessions/6/1/6/rollout-1.jsonl": lines(
+                    {
+                        "type": "session_meta",
+                        "payload": {
+                            "history_base": {"thread_id": "00000022", "end_ordinal_exclusive": 1}
+                        },
+                    }
+                ),
+                "sessions/6/1/6/rollout-00000022.jsonl": b'0\n{"ordinal": "first"}\n',
+            }
+        ),
+        {},
+    ),
 }
 CHECKING: dict[str, bytes] = {
     "a float that is written without a point": b'{"a":{"b":1e17}}',

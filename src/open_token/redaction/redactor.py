@@ -15,6 +15,7 @@ from open_token.redaction.report import (
     add_media_account,
     build_redaction,
     drops_media,
+    set_kept_media,
     stricter_level,
 )
 from open_token.redaction.split_values import SplitValueSearch
@@ -46,6 +47,9 @@ def redact_with_check(
         from open_token.redaction import masker
 
         record = masker.mask_record(record, context, level, detector, found)
+        if found.has_media and found.has_whole_event:
+            # Files in what was masked as a whole are not kept.
+            record = _recount_media(record)
     else:
         before = record.conversation.get("redaction")
         redaction = build_redaction(before, level, context.options.strategy, Counter(), {}, [])
@@ -83,6 +87,12 @@ def _search_media(
         found.batches = None
     kept = count_media(cleaned.events)
     return add_media_account(cleaned, context, level, removal.counts, removal.distinct, kept)
+
+
+def _recount_media(record: Record) -> Record:
+    from open_token.redaction.media import count_media
+
+    return set_kept_media(record, count_media(record.events))
 
 
 def search_record(record: Record, detector: Detector, *, whole: bool) -> FoundValues:

@@ -77,6 +77,15 @@ def add_media_account(
     return replace(record, conversation={**record.conversation, "redaction": account})
 
 
+def set_kept_media(record: Record, kept: int) -> Record:
+    """Return the record with another number of images and files that were kept in its account."""
+    account = record.conversation.get("redaction")
+    if account is None:
+        return record
+    account = {**account, "notes": _set_kept_note(account["notes"], kept)}
+    return replace(record, conversation={**record.conversation, "redaction": account})
+
+
 def _set_kept_note(notes: list[str], kept: int) -> list[str]:
     """Return the notes with that on kept images in its old place; without it if none is kept.
 

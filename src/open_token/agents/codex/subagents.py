@@ -140,7 +140,15 @@ def _read_history(
         return
     labelled = _label_lines(read_lines(source), f"thread {thread_id} line")
     lines = _insert_history(thread, labelled, known_paths | {source.path})
-    yield from takewhile(lambda other: other.record.get("ordinal", end) < end, lines)
+    yield from takewhile(lambda other: _is_before(other, end), lines)
+
+
+def _is_before(line: Line, end: int) -> bool:
+    """Return whether a line of a file precedes a fork; one that is no record says nothing."""
+    if not isinstance(line.record, dict):
+        return True
+    ordinal = line.record.get("ordinal")
+    return isinstance(ordinal, int) and ordinal < end
 
 
 def _label_lines(lines: Iterator[Line], label: str) -> Iterator[Line]:
