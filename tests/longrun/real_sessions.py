@@ -2,9 +2,9 @@
 agents`.
 
 A scripted provider on loopback answers each agent: plain session that is resumed, calls (several at
-once, one that fails, one of no known tool), thoughts, and two subagents. Then the export of the
-session that the agent wrote must hold each word, call and result once, tokens as they were billed,
-and each subagent in a span at its call."""
+once, one that fails, one of no known tool), thoughts, two subagents, and a compaction. Then the
+export of the session that the agent wrote must hold each word, call and result once, tokens as they
+were billed, each subagent in a span at its call, and the summary of the compaction."""
 
 import json
 import os
@@ -36,6 +36,21 @@ from longrun.real_agents import (
 Part = tuple[str, str, Any]
 """A thought, words or a call: what it is, its words or its tool, the arguments."""
 MARK = re.compile(r"\[\[(\w+)\]\]")
+COMPACTING = re.compile(
+    r"detailed summary of (?:the|this|our) conversation|handoff summary|<state_snapshot>",
+    re.IGNORECASE,
+)
+"""What agents ask the model for when they compact a conversation."""
+SUMMARY = "The person asked for storks, and one was counted."
+COMPACT_PROMPT = {
+    "claude-code": "/compact",
+    "gemini-cli": "[[long]] Go on.",
+    "qwen-code": "/compress",
+}
+"""What a person types so that an agent compacts a conversation; Codex does so before it answers."""
+FULL_CONTEXT = {"codex": 120_000, "qwen-code": 60_000}
+"""Tokens of requests before a compaction; those of the compacted conversation must be fewer."""
+
 TIMEOUT = 15
 ASIDE = "{}"
 """The answer to a request that is not part of the script."""
@@ -84,6 +99,10 @@ def script(name: str) -> dict[str, list[list[Part]]]:
             [("wait", "", None)],
             [("text", "Six in all.", None)],
         ],
+        "long": [
+            [("text", "I count for long.", None), shell(name, "echo stork")],
+            [("text", "Counted.", None)],
+        ],
     }
 
 
@@ -119,6 +138,7 @@ class ModelHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.0"
     script: ClassVar[dict[str, list[list[Part]]]] = {}
+    full_context: ClassVar[int] = 0
     said: ClassVar[list[tuple[str, list[Part], int]]] = []
     lock: ClassVar[threading.Lock] = threading.Lock()
 
@@ -127,8 +147,11 @@ class ModelHandler(BaseHTTPRequestHandler):
         turns = body.get("messages") or body.get("input") or body.get("contents") or []
         mark, step = where(turns)
         is_aside = mark not in self.script or not (
-            body.get("tools") or "generateContent" not in self.path
+            body.get("tools") or is_compacting(turns) or "generateContent" not in self.path
         )
+        if mark == "long":
+            # After a compaction the request holds no step that can be counted.
+            step = sum(said == "long" for said, _, _ in self.said)
         parts = (
             [("text", ASIDE, None)]
             if is_aside
@@ -139,11 +162,20 @@ class ModelHandler(BaseHTTPRequestHandler):
         parts = adapt_calls(parts, list_tools(body))
         with self.lock:
             number = len(self.said) + 1
+            if mark == "long" and not is_aside:
+                is_compacted = any(said == "compaction" for said, _, _ in self.said)
+                if is_compacting(turns) or not is_compacted:
+                    number += self.full_context
+                if is_compacting(turns):
+                    mark, parts = "compaction", [("text", SUMMARY, None)]
             self.said.append(("" if is_aside else mark, parts, number))
         for ending, make in WIRES.items():
             if ending in self.path:
                 self.answer(make(number, parts))
                 return
+        if "generateContent" in self.path:
+            self.answer(gemini(number, parts).removeprefix(b"data: "), "application/json")
+            return
         self.answer(b"{}", "application/json")
 
     def patiently(self, turns: list[Any]) -> list[Part]:
@@ -171,6 +203,12 @@ class ModelHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def is_compacting(turns: list[Any]) -> bool:
+    """Return whether the last turn asks for a summary of the conversation."""
+    last = "\n".join(strings(turns[-1:]))
+    return bool(COMPACTING.search(last)) and SUMMARY not in last
 
 
 def where(turns: list[Any]) -> tuple[str, int]:
@@ -343,9 +381,19 @@ WIRES: dict[str, Callable[[int, list[Part]], bytes]] = {
 COUNTER = "---\nname: counter\ndescription: counts\nkind: local\ntools:\n  - run_shell_command\n---\nYou count.\n"
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "claude-code": (["claude", "--dangerously-skip-permissions", "-p"], ["--continue"]),
-    "codex": (["codex", "exec", "--skip-git-repo-check", "--yolo"], ["resume", "--last"]),
+    "codex": (
+        [
+            "codex",
+            "exec",
+            "--skip-git-repo-check",
+            "--yolo",
+            "-c",
+            "model_auto_compact_token_limit=100000",
+        ],
+        ["resume", "--last"],
+    ),
     "gemini-cli": (
-        ["gemini", "--skip-trust", "--yolo", "-m", "gemini-2.5-pro", "-p"],
+        ["gemini", "--yolo", "-m", "gemini-2.5-pro", "-p"],
         ["--resume", "latest"],
     ),
     "qwen-code": (["qwen", "--yolo", "-p"], ["--continue"]),
@@ -353,7 +401,9 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
 """How a person starts each agent on a prompt, and what makes it go on with its last session."""
 
 
-ASPECTS = ("messages", "reasoning", "calls", "results", "tokens", "subagents")
+ASPECTS = ("messages", "reasoning", "calls", "results", "tokens", "subagents", "compaction")
+SCENARIOS = (("session", "tools"), ("team", "north", "south"), ("long",))
+"""The marks of each session; the first one, or each of `session`, stands in a prompt."""
 VERSIONS = {
     "claude-code": ("2.1.326", "2.1.29", "2.0.14", "1.0.110"),
     "codex": ("0.169.0", "0.125.0", "0.80.0", "0.50.0"),
@@ -368,8 +418,8 @@ Each row is a session that the real agent wrote while a scripted provider answer
 known. The export of the session was compared with the script. `make agents WORDS=--versions` writes this page; last run: {date}.
 
 `yes`: everything of that kind is in the export, once. `no`: something of it is not; the lines of
-`make agents` name it. `-`: the agent did not do this with the script, such as a version without subagents. Compactions cannot be scripted this way; they
-are checked on recorded sessions ([readers](readers.md)).
+`make agents` name it. `-`: the agent did not do this with the script, such as a version without subagents. A compaction is asked for by
+the person, or in Codex caused by a limit: nothing said before it is missing, and its summary is there, once.
 
 """
 _KINDS = {"text": "messages", "think": "reasoning", "call": "calls"}
@@ -409,7 +459,25 @@ def compare(marks: tuple[str, ...], document: dict[str, Any]) -> dict[str, list[
     has_subagents = any(mark in ("north", "south") for mark, _, _ in ModelHandler.said)
     if "team" in marks and has_subagents:
         found["subagents"] = [] if len(spans) == 2 else [f"{len(spans)} subagents at a call"]
+    if "long" in marks:
+        # Most agents record no token counts of the request for a summary.
+        del found["tokens"]
+        if any(mark == "compaction" for mark, _, _ in ModelHandler.said):
+            found["compaction"] = check_compaction(document)
     return found
+
+
+def check_compaction(document: dict[str, Any]) -> list[str]:
+    """Return what is missing of a compaction: that it happened, and the summary, once."""
+    compactions = sum(
+        event["content"]["data"].get("kind") == "compaction"
+        for event in document["events"]
+        if event["type"] == "annotation"
+    )
+    messages = [event for event in document["events"] if event["type"] == "message"]
+    summaries = sum(SUMMARY in text for text in strings(messages))
+    wrong = [] if compactions == 1 else [f"{compactions} compactions"]
+    return wrong + ([] if summaries == 1 else [f"{summaries} messages with the summary"])
 
 
 def _count_exported(document: dict[str, Any]) -> tuple[Counter[str], Counter[str]]:
@@ -442,6 +510,13 @@ def _describe_call(tool: str, arguments: Any) -> str:
     return f"{tool} {json.dumps(arguments, sort_keys=True)}"
 
 
+def lower_compression_threshold(settings: Path) -> None:
+    """Let Gemini CLI compact a conversation of some thousand tokens."""
+    if settings.is_file():
+        value = json.loads(settings.read_text())
+        settings.write_text(json.dumps(value | {"model": {"compressionThreshold": 0.002}}))
+
+
 def run_scenarios(name: str, package: str, tools: Path, port: int) -> dict[str, list[str]]:
     """Let one agent write two sessions; return by aspect what is wrong with their exports."""
     programs, node = (
@@ -451,24 +526,30 @@ def run_scenarios(name: str, package: str, tools: Path, port: int) -> dict[str, 
     line, again = COMMANDS[name]
     problems: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="sessions-", ignore_cleanup_errors=True) as folder:
-        for marks in (("session", "tools"), ("team", "north", "south")):
+        for marks in SCENARIOS:
             home, project = Path(folder) / marks[0] / "home", Path(folder) / marks[0] / "project"
             for made in (home / ".gemini" / "agents", project):
                 made.mkdir(parents=True)
             (home / ".gemini" / "agents" / "counter.md").write_text(COUNTER)
             env = {
+                # Older versions of Gemini CLI do not know `--skip-trust`.
+                "GEMINI_CLI_TRUST_WORKSPACE": "true",
                 "HOME": str(home),
                 "PATH": f"{node}:{programs}:/usr/local/bin:/usr/bin:/bin",
                 "LANG": "C.UTF-8",
             }
             more, _ = AGENTS[name](home, f"http://127.0.0.1:{port}", "")
             ModelHandler.script, ModelHandler.said = script(name), []
-            for n, mark in enumerate(marks if marks[0] == "session" else marks[:1]):
-                words = [
-                    *line,
-                    *(again if n and name == "codex" else []),
-                    f"[[{mark}]] Look at the pond.",
-                ]
+            ModelHandler.full_context = FULL_CONTEXT.get(name, 0)
+            view = "Look at the pond. " + "Reeds. " * (2000 if marks[0] == "long" else 0)
+            prompts = [f"[[{mark}]] {view.strip()}" for mark in marks]
+            if marks[0] != "session":
+                del prompts[1:]
+            if marks[0] == "long" and name in COMPACT_PROMPT:
+                prompts.append(COMPACT_PROMPT[name])
+                lower_compression_threshold(home / ".gemini" / "settings.json")
+            for n, prompt in enumerate(prompts):
+                words = [*line, *(again if n and name == "codex" else []), prompt]
                 words += again if n and name != "codex" else []
                 full = env | more | {"IS_SANDBOX": "1"}
                 subprocess.run(

@@ -38,13 +38,18 @@ def count_messages(source: Source) -> dict[Any, int]:
 def _read_rows(
     source: Source, table: str, clause: str, params: tuple[Any, ...] = ()
 ) -> Iterator[JsonObject]:
+    # These tables hold no binary data, but SQLite lets any column hold some.
     # Imported here: detection uses this module for every input, and few inputs are databases.
     from open_token.sources.containers import quote_identifier
 
     names = source.tables.get(table, [])
     columns = ", ".join(quote_identifier(name) for name in names)
     for row in source.rows(f"SELECT {columns} FROM {table} {clause}", params):
-        yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        yield {
+            name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            for name, value in zip(names, row, strict=True)
+            if value is not None
+        }
 
 
 def get_session_id(table: str, row: Any) -> str | None:
