@@ -98,6 +98,27 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         ),
         {"redact": "strict", "images": "keep"},
     ),
+    "an image that max_bytes cuts off is not counted as kept": (
+        lines(
+            *(
+                {"role": "user", "created": 0, "content": [{"type": "image", "data": data}]}
+                for data in ("Rw0KGgo=", "iVBORw0KGgo" * 300)
+            )
+        ),
+        {"images": "keep", "max_bytes": 1800},
+    ),
+    "a piece of a call that is no text (Cohere)": (
+        b"".join(
+            json.dumps(
+                {
+                    "type": "tool-call-delta",
+                    "delta": {"message": {"tool_calls": {"function": {"arguments": piece}}}},
+                }
+            ).encode()
+            for piece in (0, "")
+        ),
+        {},
+    ),
     "a followed session without an event": (
         json.dumps(
             {

@@ -27,6 +27,7 @@ from open_token.native.compression import (
 )
 from open_token.passes import redact_with_check, select
 from open_token.passes.fit import fit_to_size, fit_unchanged_export
+from open_token.redaction.redactor import recount_kept_media
 from open_token.registry import Reader, detect_format, load_reader, require_one_conversation
 from open_token.sources.source import Source
 from open_token.writers import (
@@ -129,8 +130,10 @@ def _fit(
     if unchanged is not None:
         return unchanged, build_hasher(unchanged, context, keep_disclosure=True)
     commitments = commit_to_source(compress_native(original), context)
-    record = fit_to_size(record, writer, context, commitments)
-    return record, build_hasher(record, context, commitments)
+    fitted = fit_to_size(record, writer, context, commitments)
+    if fitted is not record:
+        fitted = recount_kept_media(fitted)
+    return fitted, build_hasher(fitted, context, commitments)
 
 
 def _open_discard(to: str) -> "BoundedBuffer":

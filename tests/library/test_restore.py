@@ -53,6 +53,15 @@ def test_every_example_comes_back(path: Path, tmp_path: Path) -> None:
     come_back(path, tmp_path)
 
 
+def test_a_text_with_several_byte_order_marks_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "history.md"
+    text = b"# aider chat started at 2024-05-01 10:00:00\n\n#### hello\n\nHello.\n"
+    path.write_bytes(b"\xef\xbb\xbf" * 3 + text)
+    source = Source.of(path)
+    context = load_context(WHOLE, env={"OPEN_TOKEN_HOME": str(tmp_path / "home")}, cwd=tmp_path)
+    assert check_restore(source, "aider", context, tmp_path)[1] == []
+
+
 def test_every_real_conversation_comes_back(corpus: Path, tmp_path: Path) -> None:
     tried = 0
     heavy = {}

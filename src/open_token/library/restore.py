@@ -1,5 +1,6 @@
 """Restore the source of an export that was made with native=full."""
 
+import codecs
 import contextlib
 import io
 import marshal
@@ -285,7 +286,9 @@ def _build_file(store: UnitStore, file: str, facts: dict[str, Any], result: Rest
     values = [value for _, _, value in units]
     match facts.get("shape"):
         case "text":
-            return "".join(map(str, values)).encode()
+            text = "".join(map(str, values)).encode()
+            # Reading removes one mark of the byte order: what still begins with one had two.
+            return codecs.BOM_UTF8 + text if text.startswith(codecs.BOM_UTF8) else text
         case "bytes":
             return b"".join(value for value in values if isinstance(value, bytes))
         case "lines":

@@ -15,6 +15,7 @@ from open_token.redaction.report import (
     add_media_account,
     build_redaction,
     drops_media,
+    has_kept_media,
     set_kept_media,
     stricter_level,
 )
@@ -49,7 +50,7 @@ def redact_with_check(
         record = masker.mask_record(record, context, level, detector, found)
         if found.has_media and found.has_whole_event:
             # Files in what was masked as a whole are not kept.
-            record = _recount_media(record)
+            record = recount_kept_media(record)
     else:
         before = record.conversation.get("redaction")
         redaction = build_redaction(before, level, context.options.strategy, Counter(), {}, [])
@@ -89,7 +90,10 @@ def _search_media(
     return add_media_account(cleaned, context, level, removal.counts, removal.distinct, kept)
 
 
-def _recount_media(record: Record) -> Record:
+def recount_kept_media(record: Record) -> Record:
+    """Return the record with the images and files that it still holds as kept in its account."""
+    if not has_kept_media(record):
+        return record
     from open_token.redaction.media import count_media
 
     return set_kept_media(record, count_media(record.events))

@@ -77,11 +77,17 @@ def add_media_account(
     return replace(record, conversation={**record.conversation, "redaction": account})
 
 
+def has_kept_media(record: Record) -> bool:
+    """Return whether the account of a record says that images or files were kept."""
+    account = record.conversation.get("redaction")
+    if not isinstance(account, dict):
+        return False
+    return any(map(_KEPT_NOTE.fullmatch, _filter_texts(account.get("notes"))))
+
+
 def set_kept_media(record: Record, kept: int) -> Record:
     """Return the record with another number of images and files that were kept in its account."""
-    account = record.conversation.get("redaction")
-    if account is None:
-        return record
+    account = record.conversation["redaction"]
     account = {**account, "notes": _set_kept_note(account["notes"], kept)}
     return replace(record, conversation={**record.conversation, "redaction": account})
 

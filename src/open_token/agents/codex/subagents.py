@@ -130,10 +130,8 @@ def _read_history(
 ) -> Iterator[Line]:
     thread_id = as_text(base.get("thread_id"))
     end = base.get("end_ordinal_exclusive")
-    source = None
-    if thread_id and type(end) is int:
-        source = _find_rollout(thread.source, thread_id)
-    if source is None or source.path in known_paths:
+    source = _find_rollout(thread.source, thread_id) if thread_id else None
+    if source is None or type(end) is not int or source.path in known_paths:
         thread.draft.note_omission(
             "history-elsewhere", line.position, "history before the fork, which is in another file"
         )

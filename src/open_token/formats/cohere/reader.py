@@ -237,7 +237,8 @@ def _append(known: JsonObject, delta: JsonObject) -> None:
     """Add a piece of a part or a call: texts are appended, names and ids come whole."""
     for name, value in delta.items():
         if name in ("text", "thinking", "arguments") and isinstance(value, str):
-            known[name] = known.get(name, "") + value
+            before = known.get(name)
+            known[name] = before + value if isinstance(before, str) else value
         elif isinstance(value, dict):
             inner = known.setdefault(name, {})
             if isinstance(inner, dict):
