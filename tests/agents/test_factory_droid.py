@@ -98,7 +98,7 @@ def test_broken_settings_are_noted(tmp_path: Path) -> None:
     laid_out(tmp_path, **{"s1.jsonl": [START, message("user", text("hi"))]})
     (tmp_path / "s1.settings.json").write_text("{")
     record, events = read_file(READER, tmp_path / "s1.jsonl")
-    assert [note.code for note in record.notes] == ["broken-file", "experimental-reader"]
+    assert [note.code for note in record.notes] == ["broken-file"]
     assert facts(events, "settings") == []
     assert summarize_messages(events) == [("user", "public", "hi")]
 
@@ -109,7 +109,7 @@ def test_an_unknown_role_is_noted(role: Any) -> None:
     assert not READER.sniff(source)
     draft = Draft()
     READER.read(source, draft)
-    assert [note.code for note in draft.notes] == ["unknown-role", "experimental-reader"]
+    assert [note.code for note in draft.notes] == ["unknown-role"]
 
 
 def test_takes_odd_shapes() -> None:

@@ -6,7 +6,7 @@ from open_token.sources.source import Source
 
 # Fields of session files, and types of records in the similar streams of other agents.
 _SESSION_FIELDS = ("parentUuid", "sessionId", "leafUuid")
-_OTHER_TYPES = ("tool_call", "thinking")
+_OTHER_TYPES = ("message", "tool_call", "thinking")
 _PREVIEW_LENGTH = 400
 
 

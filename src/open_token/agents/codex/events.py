@@ -15,6 +15,8 @@ from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.responses_content import parse_content
 
 Handler = Callable[[Thread, Line, dict[str, Any]], None]
+_COMPACTION_NOTICE = "Compact task completed"
+"""What versions about 0.50 tell the person in place of the model."""
 _TRANSIENT_SUFFIXES = ("_begin", "_delta", "_request", "_break")
 
 
@@ -64,6 +66,9 @@ def _read_agent_message(thread: Thread, line: Line, event: dict[str, Any]) -> No
     if line.is_duplicate:
         return
     for text in line.texts or ():
+        if thread.was_just_compacted and text == _COMPACTION_NOTICE:
+            thread.annotate(line, "client_message", text=text)
+            continue
         message = thread.draft.add_message(
             "assistant",
             text,

@@ -6,19 +6,21 @@ AGENT = Agent(
     name="factory_droid",
     title="Factory Droid",
     checked=(
-        "from descriptions only: session files of version 2 (Droid 0.43 to 0.100) and stream-json "
-        "output of 0.43, with the test data of other tools"
+        "0.215.0: session files of version 2 and stream-json output, with a scripted model, "
+        "commands, reasoning and subagents; from descriptions only: 0.43 to 0.100"
     ),
     includes=(
         "prompts, answers, reasoning, tool calls with results, injected reminders, compactions, "
         "todo lists, hooks, model, settings and token counts of the session"
     ),
-    omits="outcomes of turns that ended as usual, an answer that the end of a stream repeats",
-    signatures=(b'"session_start"', b'"tool_call"', b'"tool_result"', b'"finalText"'),
+    omits=(
+        "outcomes of turns that ended as usual, an answer that the end of a stream repeats, "
+        "subagents in the background, whose sessions are files of their own"
+    ),
+    signatures=(b'"session_start"', b'"tool_call"', b'"tool_result"', b'"finalText"', b'"message"'),
     places=(
         ".factory/sessions/*.jsonl",
         ".factory/sessions/*/*.jsonl",
         ".factory/projects/*/*.jsonl",
     ),
-    is_experimental=True,
 )

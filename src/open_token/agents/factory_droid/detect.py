@@ -41,13 +41,15 @@ def _fits_session(record: dict[str, Any]) -> bool:
 
 
 def is_stream(records: list[dict[str, Any]]) -> bool:
-    """Return whether records are a stream: with the session in each, and a call or an end."""
+    """Return whether records are a stream: with the session in each, and words, a call or an end."""
     known = [record for record in records if record.get("type") in _STREAM_KINDS]
     if not known:
         return False
     # Streams of other agents have records of the same types; their calls and ends differ.
     has_session_ids = all(_get_session_id(record) for record in known)
-    return has_session_ids and any(_is_call(record) or _is_end(record) for record in known)
+    return has_session_ids and any(
+        _is_call(record) or _is_end(record) or _is_text(record) for record in known
+    )
 
 
 def _get_session_id(record: dict[str, Any]) -> str | None:
@@ -57,6 +59,12 @@ def _get_session_id(record: dict[str, Any]) -> str | None:
 def _is_call(record: dict[str, Any]) -> bool:
     is_named = get_text(record, "toolName") or get_text(record, "toolId")
     return record.get("type") == "tool_call" and bool(is_named) and "parameters" in record
+
+
+def _is_text(record: dict[str, Any]) -> bool:
+    """Return whether it is a message as a text, which has no envelope in Droid's stream."""
+    has_role = record.get("role") in _MESSAGE_ROLES
+    return record.get("type") == "message" and has_role and isinstance(record.get("text"), str)
 
 
 def _is_end(record: dict[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Read sessions of Factory Droid, and the stream that `droid exec` prints."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePath
@@ -39,6 +40,9 @@ Handler = Callable[[Record, str | None, int], None]
 _USUAL_OUTCOMES = ("completed", "complete", "success", "done", "stop", "end_turn")
 _REASONING_TYPES = ("reasoning", "thought")
 _SETTINGS = ("reasoningEffort", "autonomyMode", "autonomyLevel", "interactionMode")
+_TASK_HEADING = "# Task Tool Invocation"
+"""What Droid writes above the task that a model gives to a subagent."""
+_LAUNCHED = re.compile(r"Task launched in background\.\ntask_id: [\w-]+\nsession_id: ")
 _MESSAGE_FACTS = ("visibility", "compactionSummaryId")
 
 
@@ -52,6 +56,7 @@ class SessionReader:
         self._providers = ProviderTracker()
         self._thread = Thread(draft, self._client, self._find_provider)
         self._is_context_known = False
+        self._is_subagent = False
         self._last_answer = ""
         self._counted: Counter[str] = Counter()
         """The last text of the model in a stream, which its end repeats."""
@@ -85,6 +90,9 @@ class SessionReader:
         # Messages need not name their model: the settings are read before the first answer.
         if as_text(settings.get("model")):
             self._thread.set_model(settings["model"])
+        system_prompt = get_text(settings, "systemPrompt")
+        if system_prompt:
+            draft.add_message("system", system_prompt, self._client)
         for number, record in self._source.records():
             if type(record) is not dict:
                 draft.note_omission("skipped-record", f"line {number}", "line is not a JSON object")
@@ -148,12 +156,14 @@ class SessionReader:
             conversation["title"] = title
         if started:
             conversation.setdefault("started_at", started)
+        parent_session = get_first(details, "callingSessionId", "parentSessionId")
+        self._is_subagent = parent_session is not None
         facts = {
             "session_id": session_id,
             "cwd": get_text(details, "cwd") or get_text(details, "workspace_root"),
             "owner": get_text(details, "owner"),
             "format_version": details.get("version"),
-            "parent_session": get_first(details, "callingSessionId", "parentSessionId"),
+            "parent_session": parent_session,
         }
         self._thread.add_annotation({"kind": "context", **drop_nulls(facts)}, ts=started)
 
@@ -182,7 +192,8 @@ class SessionReader:
         elif role == "system":
             self._draft.add_message("system", parse_content(blocks), self._client, ts=ts)
         elif role == "user":
-            self._read_user(blocks, ts)
+            is_injected = message.get("visibility") == "llm_only" or _is_completion(record)
+            self._read_user(blocks, ts, number, is_injected=is_injected)
         else:
             self._draft.note_omission("unknown-role", f"line {number}", f"role {format_kind(role)}")
             return
@@ -190,7 +201,9 @@ class SessionReader:
         if facts:
             self._thread.add_annotation({"kind": "message_facts", **facts}, ts=ts)
 
-    def _read_user(self, blocks: list[Any], ts: str | None) -> None:
+    def _read_user(
+        self, blocks: list[Any], ts: str | None, number: int, *, is_injected: bool
+    ) -> None:
         """Read results, what was typed, and what the client put before and after it."""
         typed: list[Any] = []
         for block in blocks:
@@ -199,10 +212,16 @@ class SessionReader:
                 self._add_typed(typed, ts)
                 typed = []
                 add_result_block(self._draft, block, ts=ts, span=None)
+                self._note_subagent(block, number)
                 continue
             text = block if isinstance(block, str) else get_plain_text(block)
             if text is None:
                 typed.append(block)
+                continue
+            if is_injected or (self._is_subagent and text.startswith(_TASK_HEADING)):
+                self._add_typed(typed, ts)
+                typed = []
+                self._thread.add_injected_message(text, ts=ts)
                 continue
             # Droid puts <system-reminder> blocks and notices around what was typed, in the same
             # words as Claude Code.
@@ -215,6 +234,14 @@ class SessionReader:
                 event = self._thread.add_injected_message(part.text, ts=ts)
                 self._annotate_origin(part.origin, event, ts)
         self._add_typed(typed, ts)
+
+    def _note_subagent(self, block: Record, number: int) -> None:
+        """Note a subagent that runs in the background: its session is a file of its own."""
+        output = block.get("content")
+        if isinstance(output, str) and _LAUNCHED.match(output):
+            self._draft.note_omission(
+                "subagent", f"line {number}", "a subagent, whose session is in a file of its own"
+            )
 
     def _add_typed(self, blocks: list[Any], ts: str | None) -> None:
         if blocks:
@@ -276,7 +303,8 @@ class SessionReader:
         if content in (None, "", []):
             self._draft.note_omission("empty-message", f"line {number}", "message without text")
         elif role == "user":
-            self._read_user(content if isinstance(content, list) else [content], ts)
+            blocks = content if isinstance(content, list) else [content]
+            self._read_user(blocks, ts, number, is_injected=_is_completion(record))
         elif role == "assistant":
             self._last_answer = content if isinstance(content, str) else ""
             self._thread.add_message("assistant", parse_content(content), self._get_model(), ts=ts)
@@ -338,6 +366,11 @@ def _list_blocks(content: Any) -> list[Any]:
     """Return the blocks of a message; its content is a list, or one text in older versions."""
     blocks = content if isinstance(content, list) else [content]
     return [_rename_reasoning(block) for block in blocks if block not in (None, "")]
+
+
+def _is_completion(record: Record) -> bool:
+    """Return whether a message of the user is Droid's report on a task in the background."""
+    return (get_text(record, "id") or "").startswith("task-completion:")
 
 
 def _rename_reasoning(block: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from open_token.builder.draft import Draft
 from open_token.formats.shared.chat_logs import ChatLogReader
-from open_token.formats.shared.fields import JsonObject, get_dict, pick_fields
+from open_token.formats.shared.fields import JsonObject, get_dict, get_text, pick_fields
 from open_token.formats.shared.token_usage import build_usage, get_count
 from open_token.jsontools.timestamps import to_utc
 from open_token.model.document import Usage
@@ -20,9 +20,15 @@ def read(source: Source, draft: Draft) -> None:
         ts = to_utc(message.get("timestamp"))
         metadata = get_dict(message, "metadata")
         reader.set_model(metadata.get("model"))
-        event = reader.read_message(message, place, ts=ts, usage=_parse_usage(metadata))
+        is_injected = _is_reminder(get_text(message, "content") or "")
+        event = reader.read_message(
+            message, place, ts=ts, usage=_parse_usage(metadata), is_injected=is_injected
+        )
         facts = pick_fields(message, "files", "call_id")
         facts |= pick_fields(metadata, "resolved_model", "timings")
+        if ts is None:
+            # Newer versions store the time of the clock on the wall, without its zone.
+            facts |= pick_fields(message, "timestamp")
         if facts:
             data = {"kind": "message_facts", **facts}
             draft.add_annotation(data, parent=event, actor=reader.client, ts=ts)
@@ -30,6 +36,11 @@ def read(source: Source, draft: Draft) -> None:
         if type(cost) in (int, float) and cost:
             reader.annotate({"kind": "cost", "cost_usd": cost}, ts=ts)
     reader.finish(None, None, None)
+
+
+def _is_reminder(text: str) -> bool:
+    """Return whether gptme wrote a message of the user: without a person it asks the model to go on."""
+    return text.startswith("<system>") and text.rstrip().endswith("</system>")
 
 
 def _parse_usage(metadata: JsonObject) -> Usage | None:
