@@ -22,22 +22,24 @@ TITLE = "Claude Code"
 SEEN = "2.1.326"
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file.
 
     Records have all the fields that Claude Code writes itself: some versions hang where one is
     missing.
     """
-    session_id = derive_uuid(talk, "claude-code", scene.cwd, scene.copy)
+    session_id = derive_uuid(conversation, "claude-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("CLAUDE_CONFIG_DIR") or scene.home / ".claude")
     path = root / "projects" / encode_project_path(scene.cwd) / f"{session_id}.jsonl"
-    records = _build_records(talk, session_id, scene.cwd)
+    records = _build_records(conversation, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
     commands = [["claude", "--resume", session_id]]
     return HandoffSession(session_id, {path: lines}, commands, ["claude", "--resume"])
 
 
-def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_records(
+    conversation: HandoffConversation, session_id: str, cwd: str
+) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
 
     def add(kind: str, message: dict[str, Any], ms: int) -> None:
@@ -52,19 +54,21 @@ def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list
                 "gitBranch": "",
                 "type": kind,
                 "message": message,
-                "uuid": derive_uuid(talk, session_id, len(records)),
+                "uuid": derive_uuid(conversation, session_id, len(records)),
                 "timestamp": format_timestamp(ms),
             }
         )
 
-    for number, turn in enumerate(talk.turns):
+    for number, turn in enumerate(conversation.turns):
         if isinstance(turn, Prompt):
             add("user", {"role": "user", "content": turn.text}, turn.ms)
             continue
         add("assistant", _build_message(turn, f"msg_{number:06d}"), turn.ms)
         if turn.calls:
             add("user", {"role": "user", "content": _build_results(turn)}, turn.calls[-1].ms)
-    records.append({"type": "custom-title", "customTitle": talk.title, "sessionId": session_id})
+    records.append(
+        {"type": "custom-title", "customTitle": conversation.title, "sessionId": session_id}
+    )
     return records
 
 

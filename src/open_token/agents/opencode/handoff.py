@@ -14,25 +14,27 @@ SEEN = "1.18.33"
 _ID_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Return a file in the folder of the project, and the commands that import it.
 
     Each copy has its own id: importing an id that OpenCode already has changes nothing.
     """
-    session_id = _build_id("ses", talk, None, scene.cwd, scene.copy)
+    session_id = _build_id("ses", conversation, None, scene.cwd, scene.copy)
     path = Path(scene.cwd) / f"{session_id}.json"
-    export = _ExportBuilder(talk, session_id, scene.cwd).build()
+    export = _ExportBuilder(conversation, session_id, scene.cwd).build()
     content = msgspec.json.format(msgspec.json.encode(export), indent=1) + b"\n"
     commands = [["opencode", "import", str(path)], ["opencode", "--session", session_id]]
     return HandoffSession(session_id, {path: content}, commands, [])
 
 
-def _build_id(kind: str, talk: HandoffConversation, position: int | None, *words: object) -> str:
+def _build_id(
+    kind: str, conversation: HandoffConversation, position: int | None, *words: object
+) -> str:
     """Return a deterministic id.
 
     OpenCode sorts the parts of a message by id, so the ids of parts begin with their positions.
     """
-    seed = "\0".join(map(str, (talk.seed, kind, position, *words)))
+    seed = "\0".join(map(str, (conversation.seed, kind, position, *words)))
     digest = hashlib.sha256(seed.encode()).digest()
     prefix = digest[:6].hex() if position is None else f"{position:012x}"
     suffix = "".join(_ID_ALPHABET[byte % 62] for byte in digest[6:20])
@@ -42,37 +44,37 @@ def _build_id(kind: str, talk: HandoffConversation, position: int | None, *words
 class _ExportBuilder:
     """Builds what `opencode export` writes; messages are ordered by their times alone."""
 
-    def __init__(self, talk: HandoffConversation, session_id: str, cwd: str) -> None:
-        self._talk = talk
+    def __init__(self, conversation: HandoffConversation, session_id: str, cwd: str) -> None:
+        self._conversation = conversation
         self._session_id = session_id
         self._cwd = cwd
         self._last_ms = 0
         self._prompt_id = ""
         self._model = "unknown"
-        for turn in talk.turns:
+        for turn in conversation.turns:
             if isinstance(turn, Answer) and turn.model:
                 self._model = turn.model
                 break
-        self._provider = talk.provider or "unknown"
+        self._provider = conversation.provider or "unknown"
 
     def build(self) -> dict[str, Any]:
         """Return the export."""
         messages = []
-        for number, turn in enumerate(self._talk.turns):
+        for number, turn in enumerate(self._conversation.turns):
             messages.append(self._build_message(number, turn))
-        updated = max(self._last_ms, self._talk.ended_ms)
+        updated = max(self._last_ms, self._conversation.ended_ms)
         info = {
             "id": self._session_id,
             "slug": "handoff",
-            "title": self._talk.title,
+            "title": self._conversation.title,
             "version": SEEN,
-            "time": {"created": self._talk.started_ms, "updated": updated},
+            "time": {"created": self._conversation.started_ms, "updated": updated},
         }
         return {"info": info, "messages": messages}
 
     def _build_message(self, number: int, turn: Prompt | Answer) -> dict[str, Any]:
         self._last_ms = max(self._last_ms + 1, turn.ms)
-        message_id = _build_id("msg", self._talk, number, self._session_id)
+        message_id = _build_id("msg", self._conversation, number, self._session_id)
         info: dict[str, Any] = {"id": message_id, "sessionID": self._session_id}
         parts: list[dict[str, Any]] = []
         if isinstance(turn, Prompt):
@@ -85,7 +87,7 @@ class _ExportBuilder:
                 parts.append({"type": "text", "text": turn.text})
             parts += [self._build_tool_part(call) for call in turn.calls]
         for position, part in enumerate(parts):
-            part_id = _build_id("prt", self._talk, position, message_id)
+            part_id = _build_id("prt", self._conversation, position, message_id)
             ids = {"id": part_id, "sessionID": self._session_id, "messageID": message_id}
             parts[position] = {**ids, **part}
         return {"info": info, "parts": parts}

@@ -23,28 +23,30 @@ SEEN = "0.87.1"
 _COUNTS = ("input", "output", "cacheRead", "cacheWrite")
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build a session file of version 3.
 
     Every answer has a usage: Pi exits where one is missing.
     """
-    session_id = derive_uuid(talk, "pi", scene.cwd, scene.copy)
+    session_id = derive_uuid(conversation, "pi", scene.cwd, scene.copy)
     root = Path(scene.env.get("PI_CODING_AGENT_DIR") or scene.home / ".pi" / "agent")
-    stamp = format_timestamp(talk.started_ms).replace(":", "-").replace(".", "-")
+    stamp = format_timestamp(conversation.started_ms).replace(":", "-").replace(".", "-")
     project = scene.cwd.lstrip("/").replace("/", "-").replace("\\", "-").replace(":", "-")
     path = root / "sessions" / f"--{project}--" / f"{stamp}_{session_id}.jsonl"
-    entries = _build_entries(talk, session_id, scene.cwd)
+    entries = _build_entries(conversation, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
     commands = [["pi", "--session", session_id]]
     return HandoffSession(session_id, {path: lines}, commands, ["pi", "--session"])
 
 
-def _build_entries(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_entries(
+    conversation: HandoffConversation, session_id: str, cwd: str
+) -> list[dict[str, Any]]:
     header = {
         "type": "session",
         "version": 3,
         "id": session_id,
-        "timestamp": format_timestamp(talk.started_ms),
+        "timestamp": format_timestamp(conversation.started_ms),
         "cwd": cwd,
     }
     entries: list[dict[str, Any]] = [header]
@@ -58,16 +60,16 @@ def _build_entries(talk: HandoffConversation, session_id: str, cwd: str) -> list
         }
         entries.append(entry | fields)
 
-    for turn in talk.turns:
+    for turn in conversation.turns:
         if isinstance(turn, Prompt):
             content = [{"type": "text", "text": turn.text}]
             message = {"role": "user", "content": content, "timestamp": turn.ms}
             add("message", turn.ms, {"message": message})
             continue
-        add("message", turn.ms, {"message": _build_answer(turn, talk.provider)})
+        add("message", turn.ms, {"message": _build_answer(turn, conversation.provider)})
         for call in turn.calls:
             add("message", call.ms, {"message": _build_result(call)})
-    add("session_info", talk.ended_ms, {"name": talk.title})
+    add("session_info", conversation.ended_ms, {"name": conversation.title})
     return entries
 
 

@@ -19,25 +19,27 @@ TITLE = "Qwen Code"
 SEEN = "0.24.4"
 
 
-def build_session(talk: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
+def build_session(conversation: HandoffConversation, scene: HandoffDestination) -> HandoffSession:
     """Build the session file, in the folder of the project."""
-    session_id = derive_uuid(talk, "qwen-code", scene.cwd, scene.copy)
+    session_id = derive_uuid(conversation, "qwen-code", scene.cwd, scene.copy)
     root = Path(scene.env.get("QWEN_HOME") or scene.home / ".qwen")
     chats = root / "projects" / encode_project_path(scene.cwd) / "chats"
     path = chats / f"{session_id}.jsonl"
-    records = _build_records(talk, session_id, scene.cwd)
+    records = _build_records(conversation, session_id, scene.cwd)
     lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
     command = ["qwen", "--resume", session_id]
     return HandoffSession(session_id, {path: lines}, [command], [])
 
 
-def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list[dict[str, Any]]:
+def _build_records(
+    conversation: HandoffConversation, session_id: str, cwd: str
+) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
 
     def add(kind: str, role: str, parts: list[dict[str, Any]], ms: int) -> None:
         records.append(
             {
-                "uuid": derive_uuid(talk, session_id, len(records)),
+                "uuid": derive_uuid(conversation, session_id, len(records)),
                 "parentUuid": records[-1]["uuid"] if records else None,
                 "sessionId": session_id,
                 "timestamp": format_timestamp(ms),
@@ -48,7 +50,7 @@ def _build_records(talk: HandoffConversation, session_id: str, cwd: str) -> list
             }
         )
 
-    for turn in talk.turns:
+    for turn in conversation.turns:
         if isinstance(turn, Prompt):
             add("user", "user", [{"text": turn.text}], turn.ms)
             continue

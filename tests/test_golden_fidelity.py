@@ -1,4 +1,4 @@
-"""Fidelity of every golden input and of the corpus: below 99 % of what was said, a reader is wrong."""
+"""Fidelity of every golden input and of the corpus is at least 99 % of what was said."""
 
 from pathlib import Path
 

@@ -1,5 +1,4 @@
-"""Trees and families of every golden case: whatever is asked of branches and subagents, the session
-around them stays."""
+"""Options for branches and subagents change nothing of the session around them, in any golden case."""
 
 import io
 import json

@@ -1,5 +1,4 @@
-"""Formats move: parts of golden inputs in a form that no reader knows yet are kept, or told as
-lost; never silent."""
+"""Parts of golden inputs in a form that no reader knows yet: they are exported or noted as omitted."""
 
 import copy
 import io
@@ -24,7 +23,7 @@ from open_token.options import ExportOptions
 from open_token.pipeline import export
 from open_token.registry import READERS, list_conversations
 from open_token.sources.source import Source
-from test_golden_words import ALL
+from test_golden_texts import ALL
 
 WORDS = "Words that nobody has ever heard before, and more than forty characters of them."
 UNREAD = {"type": "hologram", "words": WORDS}

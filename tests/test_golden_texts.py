@@ -1,5 +1,4 @@
-"""Every golden case, walked without its reader: what people, models and tools say in the input
-stands in the export."""
+"""Every text of a golden input, found without its reader, is in its export."""
 
 import contextlib
 import io

@@ -1,5 +1,4 @@
-"""Values of another type than a reader expects, one at a time in every place of every golden input:
-never a crash."""
+"""Golden inputs with one value of another type, everywhere in turn: no reader crashes."""
 
 import functools
 import io

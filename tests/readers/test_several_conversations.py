@@ -1,5 +1,4 @@
-"""One file, many conversations: of every format that can hold several, a golden case is listed and
-exported whole."""
+"""Files with several conversations: a golden case of each such format is listed and exported whole."""
 
 import json
 from pathlib import Path
