@@ -170,3 +170,31 @@ def test_the_host_header_does_not_choose_where_a_token_is_sent(tmp_path: Path) -
     assert run_with_server(tmp_path, test)["url"].startswith("http://server/api/share/")
     public = run_with_server(tmp_path / "b", test, public_url="https://agents.example")
     assert public["url"].startswith("https://agents.example/api/share/")
+
+
+def test_a_browser_gets_a_page_with_what_a_share_shows(rest: RestServer, session_id: str) -> None:
+    secret = fill_placeholders("ghp_{alnum:36}", "page")[0]
+    rest.write(
+        session_id,
+        [
+            ("turn.opened", {"turn": {"turn_id": "turn_b", "role": "assistant"}}),
+            ("text.delta", {"turn_id": "turn_b", "text": f"<img src=x onerror=alert(1)> {secret}"}),
+            ("turn.ended", {"turn_id": "turn_b"}),
+        ],
+    )
+    token = rest.post(f"/api/sessions/{session_id}/share")["token"]
+    answer = rest.call("GET", f"/api/share/{token}", key=None, headers={"accept": "text/html,*/*"})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["vary"] == "Accept"
+    page = answer.text
+    assert "good day" in page
+    assert "[REDACTED:" in page
+    for hidden in (secret, "secret thought", "a preference", "inside", rest.owner, "<img"):
+        assert hidden not in page
+    assert "default-src 'none'; script-src 'sha256-" in page
+    rest.call("DELETE", f"/api/sessions/{session_id}/share/{token}")
+    gone = rest.call("GET", f"/api/share/{token}", key=None, headers={"accept": "text/html"})
+    assert gone.status_code == 404

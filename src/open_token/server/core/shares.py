@@ -1,5 +1,6 @@
 """Shares: read-only access to a session for anybody who has the token."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from open_token.model.log_events import NewEvent
 from open_token.model.session_types import TurnProjection, to_builtins
 from open_token.redaction.redactor import redact
 from open_token.server.core.services import Services
+from open_token.server.core.share_page import render_share
 from open_token.server.errors import ApiError, not_found
 from open_token.server.transfers.transfer import build_export_context
 from open_token.session import SessionState
@@ -73,10 +75,20 @@ async def set_sharing(services: Services, owner: str, session_id: str, is_shared
         await services.store.revoke_share(owner, session_id)
 
 
+async def show_share(services: Services, token: str) -> bytes:
+    """Return the session of a token as a page: what `view_share` returns, and nothing else."""
+    view, terms = await _read_share(services, token)
+    return await asyncio.to_thread(render_share, view, terms.redact)
+
+
 async def view_share(services: Services, token: str) -> dict[str, Any]:
     """Return the session of a token: the turns of the current branch without internals.
 
     They are redacted as an export is; the policy of the settings applies."""
+    return (await _read_share(services, token))[0]
+
+
+async def _read_share(services: Services, token: str) -> tuple[dict[str, Any], ShareTerms]:
     share = None
     if services.config.sharing:
         share = await services.store.share(token, services.clock.now())
@@ -94,7 +106,7 @@ async def view_share(services: Services, token: str) -> dict[str, Any]:
             session.id, session.intent, turns, replace(context, checkpoint=check)
         ),
     )
-    return {
+    view = {
         "session": {
             "id": session.id,
             "intent": intent,
@@ -107,6 +119,7 @@ async def view_share(services: Services, token: str) -> dict[str, Any]:
         "read_only": True,
         "expires_at": share.expires_at,
     }
+    return view, terms
 
 
 def redact_turn(turn: TurnProjection, terms: ShareTerms) -> TurnProjection | None:

@@ -14,6 +14,16 @@ from open_token.server.http.responses import json_response
 
 router = APIRouter(tags=["shares"])
 
+_HEADERS = {"Cache-Control": "no-store", "Vary": "Accept"}
+# The page brings its own policy for scripts. Its address holds the token.
+_PAGE_HEADERS = {
+    **_HEADERS,
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
 _TOKEN = "a token of 43 letters and digits"
 
 
@@ -95,21 +105,23 @@ async def revoke(
     return json_response({"revoked": True})
 
 
-@router.get(
-    "/api/share/{token}",
-    responses=describe_response(
-        SharedSession,
-        {
-            "session": {"id": "sess_7Fq2", "intent": "Fix the build"},
-            "turns": [],
-            "read_only": True,
-            "expires_at": None,
-        },
-        "The turns, read-only",
-    ),
+_SHARED: dict[int | str, dict[str, Any]] = describe_response(
+    SharedSession,
+    {
+        "session": {"id": "sess_7Fq2", "intent": "Fix the build"},
+        "turns": [],
+        "read_only": True,
+        "expires_at": None,
+    },
+    "The turns, read-only; to a browser, which asks for text/html, they are a page",
 )
-async def view(services: ServicesDep, token: str) -> Response:
-    """Read a shared session; no key is required."""
-    return json_response(
-        await shares.view_share(services, token), headers={"Cache-Control": "no-store"}
-    )
+_SHARED[200]["content"]["text/html"] = {"schema": {"type": "string"}}
+
+
+@router.get("/api/share/{token}", responses=_SHARED)
+async def view(request: Request, services: ServicesDep, token: str) -> Response:
+    """Read a shared session; no key is required. A browser gets it as a page."""
+    if "text/html" in request.headers.get("accept", ""):
+        page = await shares.show_share(services, token)
+        return Response(page, media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
+    return json_response(await shares.view_share(services, token), headers=_HEADERS)

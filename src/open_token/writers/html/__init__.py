@@ -32,8 +32,7 @@ def write(
     page = HashingOutput(out)
     for part in render_page(record, integrity, overview, sections, head, script):
         total += page.write(part.encode("utf-8", "replace"))
-    end = page.render_seal(integrity) if integrity else PAGE_END
-    return total + out.write(end)
+    return total + out.write(page.render_seal(integrity))
 
 
 def render_page(
