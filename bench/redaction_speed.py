@@ -2,10 +2,10 @@
 
     python bench/redaction_speed.py [MEGABYTES]
 
-Instructions are counted by valgrind, so that the load of the machine does not matter; those of an
-export of one line, which are start-up, are taken off. The text is the longest real session of
-../shared, and a session of so many megabytes (3) in which no string stands twice. Growth is the
-ratio for twice that size."""
+Instructions are counted by valgrind, so that the load of the machine does not matter. The text is a
+session of so many megabytes (3) in which no string stands twice. What is counted is the difference
+between an export of twice and of once that size, so that start-up and the loading of rules are no
+part of it. Growth compares the second half of four times that size with it."""
 
 import re
 import subprocess
@@ -16,7 +16,6 @@ from pathlib import Path
 import session
 
 LEVELS = ("none", "secrets", "pii")
-LONGEST_SESSION = session.CORPUS / "cca_v0.2.105_first2.3MB.jsonl"
 EXPORT = """
 import gc, io, sys
 from pathlib import Path
@@ -43,39 +42,23 @@ def count_instructions(path: Path, level: str) -> int:
     return int(match[1])
 
 
-def measure(path: Path, small: Path) -> dict[str, int]:
-    """Return the instructions of an export at each level, without start-up."""
-    counts = {}
-    for level in LEVELS:
-        # The first run may compile rules, which is no part of the cost of text.
-        start = count_instructions(small, level)
-        counts[level] = count_instructions(path, level) - start
-    return counts
-
-
-def print_counts(title: str, counts: dict[str, int]) -> None:
-    parts = [f"{level} {count / counts['none']:.2f}" for level, count in counts.items()]
-    print(f"{title}: none {counts['none'] / 1e6:.0f} million instructions; times none:", *parts[1:])
-
-
 def main() -> None:
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "session.jsonl"
-        twice = Path(folder) / "twice.jsonl"
-        small = Path(folder) / "small.jsonl"
-        session.write(path, size * 1_000_000, fresh=True)
-        session.write(twice, 2 * size * 1_000_000, fresh=True)
-        session.write(small, 1_000, fresh=True)
+        paths = [Path(folder) / f"{times}.jsonl" for times in (1, 2, 4)]
+        for times, path in zip((1, 2, 4), paths, strict=True):
+            session.write(path, times * size * 1_000_000, fresh=True)
+        baseline = 0
         for level in LEVELS:
             # Databases of rules are compiled once and kept for later runs.
-            subprocess.run([sys.executable, "-c", EXPORT, str(path), level], check=True)
-        if LONGEST_SESSION.exists():
-            print_counts("longest real session", measure(LONGEST_SESSION, small))
-        counts = measure(path, small)
-        print_counts(f"{size} MB, no string twice", counts)
-        for level, count in measure(twice, small).items():
-            print(f"  twice the size at {level}: {count / counts[level]:.2f} times")
+            subprocess.run([sys.executable, "-c", EXPORT, str(paths[1]), level], check=True)
+            one, two, four = (count_instructions(path, level) for path in paths)
+            cost = two - one
+            baseline = baseline or cost
+            print(
+                f"{level}: {cost / 1e6:.0f} million instructions for {size} MB, "
+                f"{cost / baseline:.2f} times none; growth {(four - two) / 2 / cost:.2f}"
+            )
 
 
 if __name__ == "__main__":

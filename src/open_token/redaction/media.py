@@ -37,6 +37,10 @@ _MEDIA_TEXT = lazy_compile(
     rf"data:(?P<mime>[\w.+-]{{1,80}}/[\w.+-]{{1,80}})(?:;[\w.=-]{{1,60}}){{0,4}};base64,{_BASE64}"
     rf"|(?<![A-Za-z0-9+/_=-])(?P<magic>{_MAGIC}){_BASE64}"
 )
+# One of these is in every match: to look for them first is five times as fast.
+_MEDIA_SIGNS = lazy_compile(
+    r";base64,|iVBORw0KGgo|/9j|R0lGOD|UklGR|SUkqA|TU0AK|JVBERi0|UEsDB|SUQz|T2dnUw|Z0eX"
+)
 _WHOLE_BASE64 = lazy_compile(r"[A-Za-z0-9+/_-]{64}[A-Za-z0-9+/_\r\n-]*={0,2}\s*")
 _IMAGE_MAGIC = ("iVBOR", "/9j/", "\\/9j", "R0lGO", "SUkqA", "TU0AK")
 
@@ -101,6 +105,8 @@ class MediaRemoval:
 
     def _clean_text(self, text: str) -> str:
         if len(text) < _MIN_LENGTH or self._is_removed is not None:
+            return text
+        if not _MEDIA_SIGNS.search(text):
             return text
         cleaned = _MEDIA_TEXT.sub(self._replace_match, text)
         return text if cleaned == text else cleaned
