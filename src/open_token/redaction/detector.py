@@ -421,7 +421,7 @@ class Detector:
             validator = load_validators(rule.level)[rule.validator]
         search: Search
         if rule.finder:
-            search = self._recognizer.NameSearch(rule.pattern).find_spans
+            search = self._recognizer.NameSearch().find_spans
         else:
             search = get_matcher(rule.pattern).find_spans
         self._prepared[rank] = search, validator

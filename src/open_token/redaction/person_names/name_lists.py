@@ -1,7 +1,7 @@
 """Lists of given and family names of many languages, and of common words that are no names.
 
-The names come from the package of the extra `pii`; only its data is read. As tables in the cache
-folder they load fast.
+Most names come from the package mimesis, of which only the data is read; names.txt adds those of
+regions that it has in other scripts alone. As tables in the cache folder they load fast.
 """
 
 import functools
@@ -28,6 +28,8 @@ _MISSING_REMARK = (
     "people's names were looked for by context alone: the package mimesis is not installed"
 )
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
+_NAMES_FILE = Path(__file__).resolve().parent / "names.txt"
+_END_OF_GIVEN_NAMES = "----"
 # The first is counted by scripts/make_words.py, the second is written by hand.
 _WORD_FILES = ("words.txt", "nobody.txt")
 # Countries that add hardly a name to the others of their language are not read.
@@ -86,20 +88,21 @@ def load_common_words() -> frozenset[str]:
 
 @functools.cache
 def load_name_lists() -> NameLists:
-    """Return the names of all languages; empty without the extra."""
+    """Return the names of all languages; without mimesis only those of our own file."""
+    own = _COMMENTS.sub("", (read_optional(_NAMES_FILE) or b"").decode())
+    given, _, family = own.partition(_END_OF_GIVEN_NAMES)
     folder = find_names_folder()
-    if folder is None:
-        return NameLists()
-    people = [_read_person(file) for file in _list_person_files(folder)]
+    people = [_read_person(file) for file in _list_person_files(folder)] if folder else []
+    given_names = [given, *(_join_strings(person.names) for person in people)]
+    family_names = [family, *(_join_strings(person.surnames) for person in people)]
     return NameLists(
-        _collect_spellings(" ".join(_join_strings(person.names) for person in people)),
-        _collect_spellings(" ".join(_join_strings(person.surnames) for person in people)),
+        _collect_spellings(" ".join(given_names)), _collect_spellings(" ".join(family_names))
     )
 
 
 def _list_source_files(folder: Path) -> list[tuple[Path, os.stat_result]]:
     """Return the existing files that the tables are made of."""
-    files = [*_list_person_files(folder), *(_FOLDER / name for name in _WORD_FILES)]
+    files = [*_list_person_files(folder), _NAMES_FILE, *(_FOLDER / name for name in _WORD_FILES)]
     return [(file, file.stat()) for file in files if file.is_file()]
 
 

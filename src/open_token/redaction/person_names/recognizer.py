@@ -18,7 +18,6 @@ from open_token.redaction.person_names.name_lists import (
     set_cache_folder,
     strip_accents,
 )
-from open_token.redaction.prefilter import get_matcher
 
 __all__ = [
     "NameSearch",
@@ -49,12 +48,53 @@ _RUN = lazy_compile(
     rf"(?: (?:(?:{_PARTICLES}) ){{0,2}}{_UNIT}){{0,7}}"
 )
 _PART = lazy_compile(_UNIT)
+_ENUMERATION = lazy_compile(
+    rf"{_FIRST}{_LETTERS}(?:(?:,? (?:and|und|y|et|e|og|och|en|i|&) |, |/){_UNIT}(?! [{_UPPER}])){{1,15}}"
+)
+_SIGNS_OF_ENUMERATION = (
+    ", ",
+    "/",
+    " and ",
+    " & ",
+    " und ",
+    " y ",
+    " et ",
+    " e ",
+    " og ",
+    " och ",
+    " en ",
+    " i ",
+)
+_LOWER_WORD = r"([^\W\d_]{3,24}(?:-[^\W\d_]{2,24})?)(?: ([^\W\d_]{3,24}))?(?![\w@])"
+_LOWER_CUES = (
+    r"(?:my|your|his|her|the) name(?:'s| is| was)?|name\??|i am|i'm|im|this is|call me|ask|asked|tell|told|remind|thanks|"
+    r"thank you|regards|cheers|dear|hi|hello|hey|contact|customer|client|patient|colleague|boss|manager|wife|husband|"
+    r"son|daughter|friend|brother|sister|mother|father|uncle|aunt|mrs?|ms|dr|prof|herr|frau|assigned (?:it )?to|"
+    r"belongs to|spoke (?:to|with)|talk(?:ed)? (?:to|with)|meet(?:ing)? with|met|follow up with|please call|know|"
+    r"mail from|table for|shouted at|given|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo|sono|mi chiamo|eu sou|"
+    r"меня зовут|says|by"
+)
+_LOWER_AFTER_CUE = lazy_compile(
+    rf"(?<![^\W_])(?:{_LOWER_CUES})[,:=?]?[ \"'\\]{{0,3}}(?<!\w){_LOWER_WORD}", re.IGNORECASE
+)
+_LOWER_BEFORE_VERB = lazy_compile(
+    rf"(?<![\w./@-]){_LOWER_WORD}(?:'s\b|:|,? (?:called|said|says|asked|asks|wrote|replied|told|shouted|lives|lived|had given|"
+    r"has been|is my|is a very|and i|will be talking)\b)"
+)
+_MIN_LENGTH_OF_LOWER = 4
+_SMALL_WORD = lazy_compile(r"(?<![\w./@-])[^\W\d_A-Z]{4,24}(?:-[^\W\d_]{2,24})?(?!\w)")
+_NO_LOWER_NAMES: set[str] = set()
+"""Words in small letters that are no given names."""
 _CODE_AFTER = lazy_compile(r"[\w(\[{/\\=@#$%^~+|]|\.\w|::|-\w|->| ?=[^=]|</")
 _HYPHEN = lazy_compile("['’-]")
 _SURNAME_PREFIX = lazy_compile("(?:Mc|Mac|De|Di|Du|La|Le|Van|Fitz)(?=[^\\W\\d_a-z])")
 _MIN_SCORE = 3.5
 # What an initial or a patronymic between two other names adds.
 _MIDDLE_NAME_SCORE = 1.5
+# A given name of the lists that is no common word is a name wherever it stands.
+_MIN_SCORE_ALONE = 3.0
+_MIN_LENGTH_ALONE = 4
+_CAPITAL_AFTER = lazy_compile(rf" [{_UPPER}]")
 # Without a strong cue, no two words below this score are enough.
 _MIN_WORD_SCORE = 2.0
 _MAX_WORD_LENGTH = 24
@@ -192,8 +232,7 @@ _FEW_WORDS = 64
 class NameSearch:
     """Search a text once, then return its names one by one, like a matcher of a pattern."""
 
-    def __init__(self, pattern: str) -> None:
-        self._find_candidate = get_matcher(pattern).find_spans
+    def __init__(self) -> None:
         self._text = b""
         self._spans: list[tuple[int, int]] = []
 
@@ -201,7 +240,7 @@ class NameSearch:
         """Return the span of the next name from a position on, in bytes; None without one."""
         if text is not self._text:
             self._text = text
-            self._spans = _find_byte_spans(text) if self._find_candidate(text, 0) else []
+            self._spans = _find_byte_spans(text)
             self._spans.reverse()
         while self._spans:
             start, end = self._spans.pop()
@@ -327,7 +366,62 @@ def find_names(line: str) -> list[tuple[int, int]]:
         # Most capitalized words are alone and no names: one look-up is enough.
         if " " in text or len(text) > _MAX_WORD_LENGTH or _may_be_name(text):
             spans += _iter_names(line, run.start(), run.end())
-    return spans
+    known = set(spans)
+    for span in (*_find_listed_names(line), *_find_lower_names(line)):
+        if not any(span[0] < end and start < span[1] for start, end in known):
+            known.add(span)
+    return sorted(known)
+
+
+def _find_listed_names(line: str) -> Iterator[tuple[int, int]]:
+    """Yield the names of an enumeration of single words, most of which the lists have."""
+    if not any(sign in line for sign in _SIGNS_OF_ENUMERATION):
+        return
+    for match in _ENUMERATION.finditer(line):
+        if _CODE_AFTER.match(line, match.end()):
+            continue
+        parts = list(_PART.finditer(line, match.start(), match.end()))
+        words = [part[0] for part in parts]
+        if any(strip_accents(word) in load_names().ordinary for word in words):
+            continue
+        scores = [max(_score_word(word)) for word in words]
+        listed = sum(score >= _MIN_WORD_SCORE for score in scores)
+        if min(scores) > 0 and 2 * listed >= len(scores) and len(scores) > 1:
+            yield from (part.span() for part in parts)
+
+
+def _find_lower_names(line: str) -> Iterator[tuple[int, int]]:
+    """Yield names in small letters behind or before words that leave little doubt."""
+    words = set(_SMALL_WORD.findall(line)) - _NO_LOWER_NAMES
+    if not words:
+        return
+    # Most words are none, and the same ones come again and again.
+    no_names = {word for word in words if not _is_lower_given(word)}
+    if len(_NO_LOWER_NAMES) > _MAX_COMMON_WORDS:
+        _NO_LOWER_NAMES.clear()
+    _NO_LOWER_NAMES.update(no_names)
+    if len(no_names) == len(words):
+        return
+    for pattern in (_LOWER_AFTER_CUE, _LOWER_BEFORE_VERB):
+        for match in pattern.finditer(line):
+            start, end = match.span(1)
+            if not _is_lower_given(match[1]):
+                continue
+            if match[2] and _is_lower_family(match[2]):
+                end = match.end(2)
+            if not _CODE_AFTER.match(line, end):
+                yield start, end
+
+
+def _is_lower_given(word: str) -> bool:
+    return (
+        len(word) >= _MIN_LENGTH_OF_LOWER and _score_word(word.capitalize())[0] >= _MIN_SCORE_ALONE
+    )
+
+
+def _is_lower_family(word: str) -> bool:
+    is_ordinary = strip_accents(word) in load_names().ordinary
+    return len(word) >= _MIN_LENGTH_OF_LOWER and not is_ordinary
 
 
 def _find_asian_names(line: str) -> list[tuple[int, int]]:
@@ -397,6 +491,10 @@ def _is_single_name(line: str, token: _Token, cues: float) -> bool:
     is_line_start = token.start < _CUE_LENGTH and not line[: token.start].strip()
     if not cues and is_line_start and SPEAKER.match(line, token.end):
         cues = HINT
+    is_long = token.end - token.start >= _MIN_LENGTH_ALONE
+    # Further capitals make it a street, a company or a title.
+    if token.given >= _MIN_SCORE_ALONE and is_long and not _CAPITAL_AFTER.match(line, token.end):
+        return True
     if not cues:
         return False
     score = max(token.given, token.family * 0.8)
