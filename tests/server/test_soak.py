@@ -1,38 +1,49 @@
 """What `make soak` would find in what sockets were told."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from longrun.soak import Figures, Lane
+from longrun import soak
+from open_token.model.log_events import LogEntry, NewEvent
+from open_token.session import SessionState
 
 
 @pytest.mark.parametrize(
-    ("second", "is_fault"),
-    [([1, 2, 3], False), ([1, 3], True), ([1, 2, 2, 3], True), ([1, 3, 2], True)],
+    ("shift", "is_fault"),
+    [
+        (lambda told: told, False),
+        (lambda told: told[:1] + told[2:], True),
+        (lambda told: told[:1] + told, True),
+        (lambda told: told[::-1], True),
+        (lambda told: told[:-1], True),
+    ],
 )
-def test_the_checker_finds_what_one_socket_was_not_told(second: list[int], is_fault: bool) -> None:
-    async def read(_: str) -> list[Any]:
-        return []
+def test_the_checker_compares_every_socket_with_the_log(
+    monkeypatch: pytest.MonkeyPatch, shift: Callable[[list[int]], list[int]], is_fault: bool
+) -> None:
+    monkeypatch.setattr(soak, "SETTLE_SECONDS", 0.01)
+    state = SessionState("sess_1")
+    steps: list[NewEvent] = [
+        ("session.created", {"session": {"id": "sess_1", "intent": "Test"}}),
+        ("run.started", {"run_id": "run_1"}),
+        ("turn.opened", {"turn": {"turn_id": "turn_1", "model": "demo"}}),
+        ("turn.ended", {"turn_id": "turn_1"}),
+        ("run.ended", {"run_id": "run_1", "output": ""}),
+    ]
+    entries = [state.add(kind, data, "2026-01-31T08:00:00.000Z") for kind, data in steps]
 
-    soak: Any = SimpleNamespace(figures=Figures(), read=read)
+    async def read(_: str) -> list[LogEntry]:
+        return entries
+
+    loaded: Any = SimpleNamespace(figures=soak.Figures(), read=read)
     sockets: Any = ["first", "second"]
-    lane = Lane(soak, sockets, 0)
-    lane.seen = {sockets[0]: [1, 2, 3], sockets[1]: second}
-    asyncio.run(lane._over("sess_1"))
-    assert bool(soak.figures.errors) is is_fault
-    assert soak.figures.runs == 1
-
-
-def test_the_checker_finds_an_event_that_all_sockets_were_told_twice() -> None:
-    async def read(_: str) -> list[Any]:
-        return []
-
-    soak: Any = SimpleNamespace(figures=Figures(), read=read)
-    sockets: Any = ["first", "second"]
-    lane = Lane(soak, sockets, 0)
-    lane.seen = {socket: [1, 2, 2] for socket in sockets}
-    asyncio.run(lane._over("sess_1"))
-    assert len(soak.figures.errors) == 2
+    lane = soak.Lane(loaded, sockets, 0)
+    told = [2, 3, 4, 5]
+    lane.seen = {sockets[0]: told, sockets[1]: shift(told)}
+    asyncio.run(lane._over("sess_1", before=1))
+    assert bool(loaded.figures.errors) is is_fault
+    assert loaded.figures.runs == 1

@@ -44,6 +44,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Scheduled tasks of a user."""
     workspace_bytes: int = 1 << 30
     """Size of the files of one session."""
+    command_bytes: int = 2 << 30
+    """Memory of a command of an agent, all its processes together."""
     transfer_seconds: int = 900
     """Seconds that a step of an export, an import or a preview may take."""
     transfer_bytes: int = 2 << 30

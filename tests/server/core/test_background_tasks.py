@@ -12,14 +12,16 @@ from open_token.model.session_types import BackgroundTask
 from open_token.server.config import ServerConfig
 from open_token.server.core import background_tasks
 from open_token.server.core.background_tasks import Output
-from open_token.server.core.sandbox import Command, Sandbox
+from open_token.server.core.sandbox import Command, CommandLimits, Sandbox
 from open_token.server.errors import ApiError
 from open_token.server.lifecycle import run_services
 from open_token.storage.files import write_atomic
 
 
 def command(shop: ToolServer, script: str) -> Command:
-    return Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
+    return Sandbox(shell="/bin/bash").command(
+        shop.workspace.make(), script, {}, 60, CommandLimits(disk_bytes=1 << 20)
+    )
 
 
 async def begin(shop: ToolServer, script: str) -> BackgroundTask:

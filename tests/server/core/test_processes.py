@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from open_token.server.core.processes import BoundedOutput, run_to_end
-from open_token.server.core.sandbox import Sandbox
+from open_token.server.core.sandbox import CommandLimits, Sandbox
 
 FREE = Sandbox(shell="/bin/bash")
 
@@ -30,7 +30,7 @@ def is_gone(path: Path) -> bool:
 
 
 def command(folder: Path, script: str):
-    return FREE.command(folder, script, {}, 30, 1 << 20)
+    return FREE.command(folder, script, {}, 30, CommandLimits(disk_bytes=1 << 20))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 60))

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from open_token.server.core import sandbox
-from open_token.server.core.processes import BoundedOutput, run_to_end
-from open_token.server.core.sandbox import Sandbox, find_sandbox, start_process
+from open_token.server.core.processes import BoundedOutput, LimitExceeded, run_to_end
+from open_token.server.core.sandbox import CommandLimits, Sandbox, find_sandbox, start_process
 from open_token.server.errors import ApiError
 
 MOST = 1 << 20
+LIMITS = CommandLimits(disk_bytes=MOST, memory_bytes=256 << 20)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def box() -> Sandbox:
 
 def said(box: Sandbox, folder: Path, script: str, **env: str) -> str:
     kept = BoundedOutput(100_000)
-    command = box.command(folder, script, env, 20, MOST)
+    command = box.command(folder, script, env, 20, LIMITS)
     asyncio.run(run_to_end(command, kept.add, 20))
     return kept.text()
 
@@ -101,7 +102,7 @@ def test_the_environment_is_the_sessions_alone(
 
 @pytest.mark.full
 def test_words_of_the_environment_are_not_seen_from_outside(box: Sandbox, tmp_path: Path) -> None:
-    command = box.command(tmp_path, "true", {"TOKEN": "hush"}, 5, MOST)
+    command = box.command(tmp_path, "true", {"TOKEN": "hush"}, 5, LIMITS)
     assert "hush" not in str(command.argv)
     assert "hush" not in str(command.env)
 
@@ -121,6 +122,56 @@ def test_limits_are_set_and_cannot_be_raised(box: Sandbox, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.full
+def test_dev_takes_no_memory_of_the_machine(box: Sandbox, tmp_path: Path) -> None:
+    got = said(
+        box, tmp_path, "echo x > /dev/more; head -c 300M /dev/zero > /dev/shm/big; ls -s /dev"
+    )
+    assert "/dev/more: Read-only file system" in got
+    free = said(box, tmp_path, "stat -f -c '%b %S' /dev/shm; echo x > /dev/shm/x && echo written")
+    blocks, size, written = free.split()
+    assert (int(blocks) * int(size), written) == (sandbox._TMPFS_BYTES, "written")
+
+
+@pytest.fixture(params=["bubblewrap", pytest.param("none", id="no-sandbox")])
+def any_box(request: pytest.FixtureRequest) -> Sandbox:
+    if request.param == "none":
+        return Sandbox(shell="/bin/bash")
+    found: Sandbox = request.getfixturevalue("box")
+    return found
+
+
+KEEP = "; sleep 60"
+MANY_FILES = "for n in $(seq 300); do head -c 100K /dev/zero > f$n; done" + KEEP
+DEEP_FILES = "d=$(printf 'd/%.0s' $(seq 60)); mkdir -p $d; " + MANY_FILES.replace("> f", "> $d/f")
+DELETED_FILES = "for n in $(seq 9); do exec {f}> x; rm x; head -c 1M /dev/zero >&$f; done" + KEEP
+MEMORY = "/usr/bin/env python3 -c 'import mmap, time; m = mmap.mmap(-1, 400 << 20); "
+MEMORY += '[m.write(b"x" * (1 << 20)) for _ in range(400)]; time.sleep(60)\''
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (MANY_FILES, "the workspace may have 1048576 bytes"),
+        (DEEP_FILES, "the workspace may have 1048576 bytes"),
+        (DELETED_FILES, "the workspace may have 1048576 bytes"),
+        (MEMORY, "a command may take 268435456 bytes of memory"),
+    ],
+)
+def test_a_command_that_takes_more_than_it_may_is_stopped(
+    any_box: Sandbox, tmp_path: Path, script: str, reason: str
+) -> None:
+    with pytest.raises(LimitExceeded, match=reason):
+        said(any_box, tmp_path, script)
+
+
+@pytest.mark.full
+def test_a_full_workspace_can_be_tidied(any_box: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(b"x" * 3 * MOST)
+    assert said(any_box, tmp_path, "sleep 0.5; rm big; ls; echo done") == "done\n"
+
+
 def test_without_bubblewrap_nothing_runs_unless_it_is_allowed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -133,7 +184,7 @@ def test_without_bubblewrap_nothing_runs_unless_it_is_allowed(
     off = asyncio.run(find_sandbox(False))
     assert "bubblewrap is not installed" in off.disabled_reason
     with pytest.raises(ApiError, match="commands are disabled"):
-        off.command(tmp_path, "true", {}, 1, MOST)
+        off.command(tmp_path, "true", {}, 1, LIMITS)
     free = asyncio.run(find_sandbox(True))
     assert (free.disabled_reason, free.bwrap) == ("", None)
     assert said(free, tmp_path, "pwd; echo $PLACE; echo $0", PLACE="here").splitlines()[:2] == [
@@ -165,10 +216,10 @@ def test_without_a_shell_there_are_no_commands(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("script", ["a\0b", "x" * 200_000])
 def test_what_is_no_command_is_refused(script: str, tmp_path: Path) -> None:
     with pytest.raises(ApiError, match="a command must be text"):
-        Sandbox(shell="/bin/bash").command(tmp_path, script, {}, 1, MOST)
+        Sandbox(shell="/bin/bash").command(tmp_path, script, {}, 1, LIMITS)
 
 
 def test_what_cannot_be_started_is_an_error(tmp_path: Path) -> None:
-    command = Sandbox(shell="/nowhere/bash").command(tmp_path, "true", {}, 1, MOST)
+    command = Sandbox(shell="/nowhere/bash").command(tmp_path, "true", {}, 1, LIMITS)
     with pytest.raises(OSError, match="nowhere"):
         asyncio.run(start_process(command, 1))

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from helpers.server.tool_server import ToolServer, run_with_tools
-from open_token.server.core.sandbox import Sandbox
+from open_token.server.core.sandbox import CommandLimits, Sandbox
 
 
 async def begin(shop: ToolServer, script: str) -> str:
-    command = Sandbox(shell="/bin/bash").command(shop.workspace.make(), script, {}, 60, 1 << 20)
+    command = Sandbox(shell="/bin/bash").command(
+        shop.workspace.make(), script, {}, 60, CommandLimits(disk_bytes=1 << 20)
+    )
     return (
         await shop.services.tasks.start(shop.owner, shop.session_id, "call_1", script, command)
     ).id

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from open_token.errors import StoreError
 from open_token.model.session_types import BackgroundTask, TaskStatus, decode, encode, to_builtins
-from open_token.server.core.processes import run_to_end
+from open_token.server.core.processes import LimitExceeded, run_to_end
 from open_token.server.core.sandbox import Command
 from open_token.server.core.workspace import Workspaces
 from open_token.server.errors import conflict, not_found
@@ -147,6 +147,8 @@ class BackgroundTasks:
         try:
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 code = await run_to_end(command, output.add, MAX_SECONDS)
+        except LimitExceeded as problem:
+            output.add(f"\nstopped: {problem}\n".encode())
         finally:
             ended = structs.replace(
                 task,

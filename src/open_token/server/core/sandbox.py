@@ -20,7 +20,6 @@ _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache")
 """Files by which the commands in /usr find each other and their libraries."""
-_MAX_MEMORY_KIB = 2 << 20
 _TMPFS_BYTES = 256 << 20
 _PROBE_SECONDS = 10
 _PROBE_EXIT_CODE = 7
@@ -35,6 +34,14 @@ _LIMIT_SCRIPT = (
 """Sets hard limits and then executes the actual script, which cannot raise them."""
 
 
+class CommandLimits(Struct, frozen=True, kw_only=True):
+    """What a command may take, all its processes together; 0 is without limit."""
+
+    disk_bytes: int = 0
+    """Size of its folder."""
+    memory_bytes: int = 0
+
+
 class Command(Struct, frozen=True, kw_only=True):
     """A process to start."""
 
@@ -43,6 +50,7 @@ class Command(Struct, frozen=True, kw_only=True):
     folder: Path
     hidden: bytes = b""
     """Arguments that are passed by a descriptor, invisible to other users of the machine."""
+    limits: CommandLimits = CommandLimits()
 
 
 class Sandbox(Struct, frozen=True, kw_only=True):
@@ -56,7 +64,12 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     """Why commands are disabled; empty when they are enabled."""
 
     def command(
-        self, folder: Path, script: str, env: Mapping[str, str], seconds: float, most_bytes: int
+        self,
+        folder: Path,
+        script: str,
+        env: Mapping[str, str],
+        seconds: float,
+        limits: CommandLimits,
     ) -> Command:
         """Build the command of a script; it sees only the given environment."""
         if self.disabled_reason or self.shell is None:
@@ -69,17 +82,17 @@ class Sandbox(Struct, frozen=True, kw_only=True):
         for name, value in env.items():
             if _ENV_NAME.fullmatch(name) and "\0" not in str(value):
                 valid_env[name] = str(value)
-        limits = _LIMIT_SCRIPT.format(
-            memory=_MAX_MEMORY_KIB,
-            file=max(1, most_bytes // 1024),
+        limit_script = _LIMIT_SCRIPT.format(
+            memory=_to_ulimit(limits.memory_bytes),
+            file=_to_ulimit(limits.disk_bytes),
             seconds=int(seconds) + 1,
             # Without a user namespace all processes of the server's user would count.
             processes="ulimit -u 512; " if self.bwrap else "",
         )
-        argv = (self.shell, "--noprofile", "--norc", "-c", limits, self.shell, script)
+        argv = (self.shell, "--noprofile", "--norc", "-c", limit_script, self.shell, script)
         if self.bwrap is None:
             defaults = {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": str(folder)}
-            return Command(argv=argv, env=defaults | valid_env, folder=folder)
+            return Command(argv=argv, env=defaults | valid_env, folder=folder, limits=limits)
         # The environment is passed by a descriptor. As arguments everybody could read it, and in
         # bubblewrap's own environment a variable such as LD_PRELOAD would act outside the sandbox.
         arguments = _build_bwrap_arguments(folder, valid_env, self.extra_arguments)
@@ -89,7 +102,13 @@ class Sandbox(Struct, frozen=True, kw_only=True):
             env={"PATH": _PATH},
             folder=folder,
             hidden=os.fsencode(hidden),
+            limits=limits,
         )
+
+
+def _to_ulimit(size: int) -> str:
+    """Return a size in the unit of ulimit."""
+    return str(max(1, size // 1024)) if size else "unlimited"
 
 
 def _build_bwrap_arguments(
@@ -108,8 +127,10 @@ def _build_bwrap_arguments(
             yield from ("--ro-bind", f"/{name}", f"/{name}")
     for path in _SYSTEM_FILES:
         yield from ("--ro-bind-try", path, path)
+    # `extra_arguments` ends with the size of the next tmpfs. /dev itself would have half of the
+    # machine's memory.
     yield from ("--proc", "/proc", "--dev", "/dev")
-    # `extra_arguments` ends with the size of the next tmpfs.
+    yield from (*extra_arguments, "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from (*extra_arguments, "--tmpfs", "/tmp")
     yield from ("--bind", str(folder), WORKSPACE_MOUNT, "--chdir", WORKSPACE_MOUNT, "--clearenv")
     for name, value in {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": "/tmp", **env}.items():
@@ -139,7 +160,8 @@ async def find_sandbox(allow_unsandboxed: bool) -> Sandbox:
 async def _works(sandbox: Sandbox) -> bool:
     output = os.open(os.devnull, os.O_WRONLY)
     try:
-        command = sandbox.command(Path("/usr"), f"exit {_PROBE_EXIT_CODE}", {}, 5, 1 << 20)
+        limits = CommandLimits(disk_bytes=1 << 20)
+        command = sandbox.command(Path("/usr"), f"exit {_PROBE_EXIT_CODE}", {}, 5, limits)
         process = await start_process(command, output)
     except OSError:
         return False

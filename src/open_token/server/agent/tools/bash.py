@@ -15,8 +15,8 @@ from open_token.server.agent.tools.arguments import (
 )
 from open_token.server.agent.tools.interface import Json, ToolContext, ToolError
 from open_token.server.core.background_tasks import MAX_SECONDS
-from open_token.server.core.processes import BoundedOutput, run_to_end
-from open_token.server.core.sandbox import WORKSPACE_MOUNT, Sandbox
+from open_token.server.core.processes import BoundedOutput, LimitExceeded, run_to_end
+from open_token.server.core.sandbox import WORKSPACE_MOUNT, CommandLimits, Sandbox
 from open_token.server.core.workspace import publish_files_changed
 
 MAX_OUTPUT = 30_000
@@ -68,9 +68,11 @@ class Bash:
             seconds = min(parsed.timeout or self._seconds, self._seconds)
         with refusals_as_errors():
             folder = await asyncio.to_thread(context.workspace.make)
-            command = self._sandbox.command(
-                folder, parsed.command, context.env, seconds, context.workspace.most_bytes
+            limits = CommandLimits(
+                disk_bytes=context.workspace.most_bytes if context.workspace.is_own else 0,
+                memory_bytes=context.services.config.limits.command_bytes,
             )
+            command = self._sandbox.command(folder, parsed.command, context.env, seconds, limits)
             if parsed.run_in_background:
                 tasks = context.services.tasks
                 task = await tasks.start(
@@ -82,6 +84,8 @@ class Bash:
             code = await run_to_end(command, output.add, seconds)
         except OSError:
             raise ToolError("the command could not be started") from None
+        except LimitExceeded as problem:
+            raise ToolError(f"stopped: {problem}; output until then:\n{output.text()}") from None
         finally:
             # A command writes files without the workspace knowing, even one that is stopped.
             context.workspace.recount()
