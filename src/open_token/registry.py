@@ -5,7 +5,7 @@ itself by being there. Its definition is data, and its modules are imported when
 """
 
 import os
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from itertools import islice
 from types import ModuleType
@@ -23,23 +23,45 @@ _EXPORT = "open_token"
 # Shorter signatures occur in files of any kind.
 _SPECIFIC_SIGNATURE = 12
 _MAX_NEAR_MISSES = 3
+_SHORT_HEAD = 1 << 13
 
 
 class Head:
     """The first bytes of an input, in which signatures are looked for."""
 
     def __init__(self, head: bytes) -> None:
-        self._head = head
-        # Most signatures are a word in quotes. Splitting the head at its quotes once and looking
-        # words up in that set is faster than searching the head for each of them.
-        self._quoted_words = set(head.split(b'"')[1:-1])
+        self._signatures = _find_signatures(head)
 
     def contains(self, signature: bytes) -> bool:
-        """Return whether a signature is in the head of an input."""
-        word = signature[1:-1]
-        if signature == b'"%b"' % word and b'"' not in word:
-            return word in self._quoted_words
-        return signature in self._head
+        """Return whether a signature of one of the readers is in the head of an input."""
+        return signature in self._signatures
+
+
+def _find_signatures(head: bytes) -> set[bytes]:
+    signatures = _list_signatures()
+    # To load RE2 takes longer than to look for every signature in a small file.
+    if len(head) < _SHORT_HEAD:
+        return {signature for signature in signatures if signature in head}
+    return {signatures[position] for position in _compile_signatures().Match(head) or ()}
+
+
+@cache
+def _list_signatures() -> list[bytes]:
+    return sorted({text for reader in READERS.values() for text in reader.definition.signatures})
+
+
+@cache
+def _compile_signatures() -> Any:
+    """Return a set of patterns that finds all signatures in one pass."""
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    patterns = re2.Set.SearchSet(options)
+    for signature in _list_signatures():
+        patterns.Add(re2.escape(signature))
+    patterns.Compile()
+    return patterns
 
 
 class Reader:
