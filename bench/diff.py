@@ -92,7 +92,7 @@ def _called(chance: random.Random) -> list[dict[str, Any]]:
 def edited(
     session: list[list[dict[str, Any]]], chance: random.Random
 ) -> tuple[list[list[dict[str, Any]]], int]:
-    """The talk with a difference in every seventeenth step, and how many there are."""
+    """The session with a difference in every seventeenth step, and how many there are."""
     made: list[list[dict[str, Any]]] = []
     edits = 0
     for place, step in enumerate(session):

@@ -4,7 +4,7 @@ batches, to one asleep.
     python bench/live.py [a_hundred] [many] [asleep]
 
 Clients run in a process of their own, read frames and count what is in them. Ours is the whole way:
-each event is written to the log, committed, folded, told and sent; the bare server only emits the
+each event is written to the log, committed, folded, announced and sent; the bare server only emits the
 same bytes to a room. The data lie in memory where there is such a folder: how fast a disk commits
 is what bench/store.py measures."""
 

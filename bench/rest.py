@@ -52,7 +52,7 @@ async def create_session(services: Services) -> str:
 
 
 async def serve(folder: Path, sessions: int) -> None:
-    """The server process: tells its port, its key and the words of its sessions, then serves until
+    """The server process: prints its port, its key and the words of its sessions, then serves until
     it is ended."""
     async with run_services(ServerConfig(data=folder, limits=LIMITS), {}) as services:
         await services.store.add_user(User(id=USER, name="Bench", role="owner", created_at=AT))

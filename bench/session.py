@@ -204,7 +204,7 @@ def _renamed(name: bytes, keep: bytes, copy: int) -> bytes:
 
 
 def write(path: Path, size: int, *, fresh: bool = False) -> int:
-    """Write a session of about that size; tells the longest line."""
+    """Write a session of about that size; returns the longest line."""
     longest = 0
     with path.open("wb") as out:
         for line in fresh_session(size) if fresh else session(size):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Train the character model of redaction: src/open_token/redaction/rules/characters.txt.
 
-It tells random strings from words, names and paths by three consecutive characters. Text comes from
+It separates random strings from words, names and paths by three consecutive characters. Text comes from
 the sources and texts of Python's standard library, random strings from a generator with a fixed
 seed; no secret is needed. With the same version of Python the file comes out the same.
 """

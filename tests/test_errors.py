@@ -4,8 +4,8 @@ from open_token.errors import InputError, OpenTokenError, OutputError, SizeLimit
 
 
 def test_three_parts() -> None:
-    error = InputError("this line is not JSON", where="session.jsonl:17:3", help="mend it")
-    assert str(error) == "error: this line is not JSON\n  --> session.jsonl:17:3\nhelp: mend it"
+    error = InputError("this line is not JSON", where="session.jsonl:17:3", help="correct it")
+    assert str(error) == "error: this line is not JSON\n  --> session.jsonl:17:3\nhelp: correct it"
 
 
 def test_parts_may_be_absent() -> None:

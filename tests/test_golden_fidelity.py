@@ -13,19 +13,19 @@ from test_corpus import EVERYTHING, each, exported, files, name, opened
 FLOOR = 99.0
 KNOWN = {
     "claude_code/half_last_line": "a line that is cut off, which a note counts",
-    "claude_code/slash_commands": "a reminder that tells again what a person sent in the meantime",
+    "claude_code/slash_commands": "a reminder that repeats what a person sent in the meantime",
     "cline/session": "the path of a file",
     "cursor/chats_before_composers": "the name of a table's row",
     "hermes/database": "the mark before a content that is not a text",
     "http_recording/har": "addresses of requests",
     "native_minimal/gemini/resume_request.json": "the address of a request",
     "openhands/model_log_as_text": "the messages once more, as text for a model without function calling, which a note counts",
-    "open_webui/details": "tags around reasoning and calls, which are told as such",
+    "open_webui/details": "tags around reasoning and calls, which are exported as such",
     "qwen_code/019f0000-0000-7000-8000-000000000004.jsonl": "the label of a file, which a note counts",
     "qwen_code/commands": "an answer that the client makes up, which a note counts",
     "swe_agent/demonstration_yaml": "comments in the file",
     "swe_agent/mini": "output that the model was not shown, which a note counts",
-    "vscode_copilot/log": "the address of a folder, which is told as its path",
+    "vscode_copilot/log": "the address of a folder, which is exported as its path",
     "vscode_copilot/log_all": "the same",
 }
 """What may be below, each with the reason. An entry that is no longer needed fails: delete it."""

@@ -1,4 +1,4 @@
-"""The whole way: what is true of every export, whatever was said in it."""
+"""The whole pipeline: what is true of every export, with any content."""
 
 import hashlib
 import io
@@ -377,7 +377,7 @@ class TestExportedAt:
 
 
 class TestNotes:
-    """What the receipt tells of loss."""
+    """What the receipt says about omissions."""
 
     def test_half_lines_and_surrogates(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_format.install_fake_format(monkeypatch)

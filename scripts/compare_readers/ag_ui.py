@@ -61,7 +61,7 @@ class _Step:
         self.tool = tool
         self.text = text
         self.is_empty = is_empty
-        """Whether it is told though it has no text."""
+        """Whether it is exported though it has no text."""
 
 
 class _StreamFolder:
@@ -108,7 +108,7 @@ class _StreamFolder:
                 self._fold.add_tokens({ours: usage.get(name, 0) for ours, name in _TOKENS.items()})
 
     def _get_thread(self, event: dict[str, Any]) -> str:
-        """Return the thread of an event; subagents are told apart by their order."""
+        """Return the thread of an event; subagents are distinguished by their order."""
         run = event.get("subagentRunId")
         if run is None:
             return MAIN
@@ -118,7 +118,7 @@ class _StreamFolder:
         return f"#{self._subagents.index(run) + 1}"
 
     def _take_encrypted(self, event: dict[str, Any]) -> None:
-        """Fold reasoning that has no text; next to its text it is not told again."""
+        """Fold reasoning that has no text; next to its text it is not repeated."""
         is_known = ("thought", event.get("entityId")) in self._open
         if event.get("subtype") == "message" and not is_known:
             self._steps.append(_Step("thought", self._get_thread(event), is_empty=True))
@@ -134,7 +134,7 @@ class _StreamFolder:
         step.text += event.get("delta") or ""
 
     def _add_call_piece(self, kind: str, event: dict[str, Any]) -> None:
-        """Add a piece of a call; one that is told again as a whole is told once."""
+        """Add a piece of a call; one that comes again as a whole is added once."""
         call_id = event.get("toolCallId")
         step = self._open.get(("call", call_id))
         if kind == "TOOL_CALL_START" and step is not None and step.text:
@@ -164,7 +164,7 @@ class _StreamFolder:
             elif message.get("role") == "user" and dump(content) not in self._said:
                 self._said.add(dump(content))
                 text = content if isinstance(content, str) else dump(content)
-                # A snapshot comes behind the answer to what it tells.
+                # A snapshot comes after the answer that it repeats.
                 self._insert(self._run_start, _Step("human", MAIN, text=text))
 
     def _insert(self, position: int, step: _Step) -> None:

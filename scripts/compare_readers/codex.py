@@ -15,7 +15,7 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _BLOCKS = {"input_text": "text", "output_text": "text", "input_image": "image"}
 
 NOT_FOLDED = {
-    "events_only": "a rollout without items: only events tell what was said",
+    "events_only": "a rollout without items: only events say what was said",
     "exec_stream": "the output of `codex exec --json`, which is no rollout",
     "fork": "what was said before the fork is in another rollout",
     "subagent": "the subagent is in another rollout",
@@ -111,7 +111,7 @@ def _fold_search_result(fold: Fold, call_id: Any, searched: dict[Any, Any]) -> N
 
 
 def _fold_mcp_call(fold: Fold, event: dict[str, Any]) -> None:
-    """Fold a call that only an event tells; a text alone is the output itself."""
+    """Fold a call that only an event reports; a text alone is the output itself."""
     invocation = event["invocation"]
     call_id = event["call_id"]
     fold.add(MAIN, "call", describe_call(call_id, invocation["tool"], invocation.get("arguments")))

@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
     kind: str
     """`human`: a person's words; `client`: the runtime's, in the person's place; `prompt`: what one
-    agent told another; `answer` and `thought`: the model's; `call`, `result`; `missing`: no result."""
+    agent sent to another; `answer` and `thought`: the model's; `call`, `result`; `missing`: no result."""
     text: str
 
 
@@ -111,7 +111,7 @@ def fold_export(document: dict[str, Any]) -> Fold:
             if is_subagent:
                 threads[span] = data.get("agent_id")
                 if not threads[span]:
-                    # Subagents without a name are told apart by their order.
+                    # Subagents without a name are distinguished by their order.
                     unnamed += 1
                     threads[span] = f"#{unnamed}"
                 fold.threads.setdefault(threads[span], [])
@@ -282,7 +282,7 @@ def _print_differences(result: Comparison, show: int) -> None:
 def read_json_lines(path: Path) -> Iterator[Any]:
     """Yield the values of a file of JSON lines; a half last line is left out.
 
-    Where a line break is missing, the values on one line are told apart.
+    Where a line break is missing, the values on one line are separated.
     """
     lines = path.read_text("utf-8", "replace").split("\n")
     decoder = json.JSONDecoder()

@@ -1,4 +1,4 @@
-"""Subagents that progress records tell about."""
+"""Subagents that progress records are about."""
 
 from pathlib import Path
 from typing import Any

@@ -603,7 +603,7 @@ def test_peek() -> None:
 
 
 def test_the_shared_corpus(corpus: Path) -> None:
-    """Every word of the transcripts is told, with those of subagents where they were asked for."""
+    """Every word of the transcripts is exported, with those of subagents where they were asked for."""
     paths = sorted((corpus / "cursor").rglob("*.jsonl"))
     assert paths
     for path in paths:

@@ -427,7 +427,7 @@ def test_peek() -> None:
 
 
 def test_the_shared_corpus(corpus: Path) -> None:
-    """Every word of the excerpt is told, and every call has its result."""
+    """Every word of the excerpt is exported, and every call has its result."""
     paths = sorted((corpus / "goose").glob("*.jsonl"))
     assert paths
     for path in paths:

@@ -1,4 +1,4 @@
-"""OpenCode in its forms: what is told, in which order, with whose subagents, and what is left
+"""OpenCode in its forms: what is exported, in which order, with whose subagents, and what is left
 out."""
 
 import io
@@ -629,7 +629,7 @@ def test_peek() -> None:
 
 
 def test_the_shared_corpus(corpus: Path) -> None:
-    """Every word of the stored sessions is told, from the folder and from the session file
+    """Every word of the stored sessions is exported, from the folder and from the session file
     alike."""
     root = corpus / "opencode" / "fixture_storage_v2"
     sessions = sorted(root.glob("session/*/*.json"))

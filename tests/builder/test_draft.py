@@ -1,4 +1,4 @@
-"""Draft keeps numbering, pairing, spans and notes right, whatever a reader does."""
+"""Draft keeps numbering, pairing, spans and notes right, for any calls of a reader."""
 
 import weakref
 from typing import Any

@@ -24,7 +24,7 @@ from open_token.errors import InputError
 from open_token.registry import READERS
 from open_token.sources.source import Source
 
-# Stands in every input; whatever goes wrong, no message may show it.
+# Part of every input; no error message may show it.
 MARKER = "xylophone"
 EXPORT = {
     "open_token_version": "0.1",
@@ -45,7 +45,7 @@ EXPORT = {
 
 
 class Shell:
-    """Runs the command in a folder of its own and tells all that came of it."""
+    """Runs the command in a folder of its own and keeps its output."""
 
     def __init__(
         self, folder: Path, capture: pytest.CaptureFixture[bytes], patch: pytest.MonkeyPatch
@@ -123,7 +123,7 @@ def lines(count: int) -> bytes:
 
 
 class TestWritten:
-    """stdout carries the payload alone, a file appears whole, stderr tells."""
+    """stdout carries the payload alone, a file appears whole, stderr has the messages."""
 
     def test_to_stdout(self, shell: Shell) -> None:
         assert shell.run(shell.write_session("hello")) == 0
@@ -552,7 +552,7 @@ class TestAllConversations:
 
         def fail(source: Source, draft: Any) -> None:
             if source.conversation == "b":
-                raise InputError("this part is damaged", where="chats.json:2", help="mend it")
+                raise InputError("this part is damaged", where="chats.json:2", help="repair it")
             read(source, draft)
 
         monkeypatch.setattr(fake_multi_format, "read", fail)
@@ -745,7 +745,7 @@ class TestBadInput:
 
 
 class TestBadOutput:
-    """Nothing is half written, whatever happens."""
+    """Nothing is half written, however the command ends."""
 
     @pytest.mark.parametrize(
         ("target", "what"),

@@ -39,7 +39,7 @@ def started(data: Path, *words: str) -> "subprocess.Popen[str]":
 
 @contextlib.contextmanager
 def serving(data: Path, *words: str) -> Iterator[tuple[Any, "subprocess.Popen[str]"]]:
-    """A server, and what it told when it listened."""
+    """A server, and what it printed when it listened."""
     process = started(data, *words)
     try:
         assert process.stdout is not None
@@ -116,10 +116,10 @@ def test_lines_hold_what_the_server_chose(kind: str, capsys: pytest.CaptureFixtu
             "a request failed", extra={"fields": {"error": "ValueError"}}
         )
         logging.getLogger("uvicorn.error").warning("somebody's %s", "words")
-        logging.getLogger("uvicorn.error").info("not told")
+        logging.getLogger("uvicorn.error").info("not printed")
     err = capsys.readouterr().err
     assert "somebody" not in err
-    assert "not told" not in err
+    assert "not printed" not in err
     assert len(err.splitlines()) == (0 if kind == "off" else 2)
     if kind == "json":
         assert json.loads(err.splitlines()[0])["error"] == "ValueError"

@@ -51,7 +51,7 @@ def places(difference: Difference) -> list[tuple[str, int | None, int | None]]:
 
 
 def reported_where_it_is(seed: int) -> None:
-    """One change at a place drawn at random is told there and nowhere else, from either side."""
+    """One change at a random place is reported there and nowhere else, from either side."""
     chance = random.Random(seed)
     batches = draw_batches(chance, chance.randrange(1, 40))
     changed, number, way = mutate_batches(batches, chance)

@@ -1,4 +1,4 @@
-"""Logs of the Codex app server: every item once, whichever way it was told."""
+"""Logs of the Codex app server: every item once, whichever way it was recorded."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Agents SDK's saved states: items of all lists told once, handoffs, approvals that are waited
+"""The Agents SDK's saved states: items of all lists exported once, handoffs, approvals that are waited
 for, both SDKs."""
 
 import json

@@ -46,7 +46,7 @@ class Target(Protocol):
         ...
 
     def settings_for(self, data: bytes) -> Any:
-        """How an input is treated: told by the input alone, so that it can be run again."""
+        """How an input is treated: decided by the input alone, so that it can be run again."""
         ...
 
     def check(self, data: bytes, settings: Any) -> None:
@@ -112,7 +112,7 @@ class Campaign:
 
 
 def signature(problem: Exception) -> str:
-    """What tells one finding from another: the property, or the exception and the line of ours that
+    """What distinguishes findings: the property, or the exception and the line of ours that
     raised it."""
     if isinstance(problem, Violated) and not isinstance(problem, TooSlow):
         return str(problem).partition(":")[0]
@@ -194,7 +194,7 @@ def inputs(
 
 
 def run_at_random(campaign: Campaign, seeds: list[bytes], deadline: float) -> None:
-    """Without atheris: whatever comes."""
+    """Without atheris: random bytes."""
     started = time.monotonic()
     for data in inputs(seeds, random.Random(), getattr(campaign.target, "kind", None)):
         campaign.run(data)

@@ -116,7 +116,7 @@ def check_canonical(value: Any, faults: list[Fault]) -> None:
 
 
 def print_problems(problems: list[Problem]) -> None:
-    """Problems can be printed, and tell nothing of what was said."""
+    """Problems can be printed, and contain nothing of what was said."""
     raw = msgspec.json.encode([problem._asdict() for problem in problems])
     if CANARY.encode() in raw:
         raise Violated("content in a message: a problem repeats what was said")

@@ -138,7 +138,7 @@ def check(data: bytes, settings: Settings) -> None:
 
 
 def check_uses(data: bytes, settings: Settings) -> None:
-    """What takes longer is done with some inputs only, told by the input alone."""
+    """What takes longer is done with some inputs only, decided by the input alone."""
     lot = zlib.crc32(data, 1) % RARELY
     words = ExportOptions.of(settings.words)
     if lot == 0:
@@ -156,7 +156,7 @@ def check_uses(data: bytes, settings: Settings) -> None:
 
 
 def check_peek(data: bytes) -> None:
-    """Every reader that can tell a title from the first lines does so from anything, in text or not
+    """Every reader that can find a title in the first lines does so from anything, in text or not
     at all."""
     try:
         records = Source("input", data=data).read_opening(PEEK)
@@ -167,7 +167,7 @@ def check_peek(data: bytes) -> None:
         if reader.can_peek and not all(
             isinstance(fact, str) for fact in reader.peek(records).values()
         ):
-            raise Violated(f"peek of {name}: what it tells is no text")
+            raise Violated(f"peek of {name}: its value is no text")
 
 
 def exported(data: bytes, settings: Settings, mode: str) -> Answer:
@@ -194,7 +194,7 @@ def source_of(data: bytes) -> Source:
 
 
 def check_words(answer: Answer) -> None:
-    """Messages can be printed and tell nothing of what was said."""
+    """Messages can be printed and contain nothing of what was said."""
     said = [str(answer.problem)] if answer.problem else []
     if answer.problem and (
         "cannot be hashed" in answer.problem.what or answer.problem.code == "redaction.unfinished"
@@ -214,7 +214,7 @@ def check_export(answer: Answer, data: bytes, settings: Settings) -> None:
     assert answer.receipt
     limit = settings.words.get("max_bytes")
     if answer.receipt.bytes != len(answer.data):
-        raise Violated("receipt: tells another size than was written")
+        raise Violated("receipt: names another size than was written")
     if limit and len(answer.data) > limit:
         raise Violated(f"max_bytes: {len(answer.data)} bytes for a limit of {limit}")
     errors = errors_of(answer.data)
@@ -285,7 +285,7 @@ def check_again(answer: Answer, settings: Settings) -> None:
 
 
 def changed_part(before: bytes, after: bytes) -> str:
-    """Which part of a document is not the same, to tell one finding from another."""
+    """Which part of a document is not the same, to distinguish findings."""
     old, new = document_of(before), document_of(after)
     names = [
         name
@@ -302,7 +302,7 @@ def changed_part(before: bytes, after: bytes) -> str:
 
 
 def check_shapes(as_json: Answer, as_ndjson: Answer) -> None:
-    """Both shapes tell the same, or fail alike."""
+    """Both shapes are read the same, or fail alike."""
     if as_json.problem or as_ndjson.problem:
         codes = [
             answer.problem and (answer.problem.code, answer.problem.what)

@@ -54,7 +54,7 @@ def real() -> list[Path]:
 
 
 def _export(path: Path) -> bytes:
-    """What a file tells, or its beginning; nothing when no reader takes it."""
+    """The export of a file, or of its beginning; nothing if no reader claims it."""
     data = path.read_bytes()
     if len(data) > LARGEST:
         data = data[: data.rfind(b"\n", 0, LARGEST // 2) + 1]

@@ -37,7 +37,7 @@ def summarize(document: Document, to: str) -> list[Any]:
     alone stands in.
 
     Thoughts without words, empty messages and branches are no part of it. In ATIF a result without
-    a call is what the environment said; a trace cannot tell what was heard before and what after a
+    a call is what the environment said; a trace does not say what came before and what after a
     subagent that serves no call."""
     list_content = _Summary(document, "user" if to == "atif" else "result").list_content("")
     return (

@@ -1,4 +1,4 @@
-"""A small talk to hand over, and how what arrived is told."""
+"""A small conversation to hand over, and a summary of what arrived."""
 
 import json
 from pathlib import Path

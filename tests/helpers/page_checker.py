@@ -129,7 +129,7 @@ def check_page(page: str) -> PageParser:
 
 
 def build_document_with_text(text: str) -> dict[str, Any]:
-    """A document that has a text in every place that a stranger can fill."""
+    """A document that has a text in every place that untrusted input can fill."""
     key = text[:40] or "k"
     events = [
         build_message("user", text),

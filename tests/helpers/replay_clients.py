@@ -39,7 +39,7 @@ class Turn(NamedTuple):
 
 
 def turns_of(document: Json) -> list[Turn]:
-    """The turns of the session itself, told from the events alone."""
+    """The turns of the session itself, from the events alone."""
     turns: list[Turn] = []
     prompts: list[str] = []
     results: dict[str, str] = {}

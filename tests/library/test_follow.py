@@ -61,7 +61,7 @@ def followed(
 
 
 def said(lines: list[Any]) -> list[Any]:
-    """What a stream tells, without what it tells at the end for want of a better place."""
+    """The events of a stream, without those that are added at the end for want of a better place."""
     list_events = [line for line in lines if line["type"] == "event"]
     return [
         (line["event_type"], line.get("role"), line["content"])
@@ -350,7 +350,7 @@ UNLIKE = (
     "claude_code/resumed",
     "ag_ui/subagents",
 )
-"""Those of which a reading tells another beginning when there is more, or more at an end."""
+"""Those of which a reading returns another beginning when there is more, or more at an end."""
 
 
 def go_on_with(case: Path, tmp_path: Path, seeds: range) -> None:
@@ -396,9 +396,7 @@ def test_no_word_and_no_token_is_reported_twice(case: Path, tmp_path: Path) -> N
     finished = [json.loads(line) for line in whole.getvalue().splitlines()]
     list_events = spoken(live)
     assert [words for words, count in spoken(finished).items() if list_events[words] > count] == []
-    if '"kind": "abandoned_branch"' not in json.dumps(
-        live
-    ):  # whose tokens the stream has told, and were spent
+    if '"kind": "abandoned_branch"' not in json.dumps(live):  # whose tokens the stream has reported
         assert counted(live) == counted(finished)
 
 

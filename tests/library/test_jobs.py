@@ -23,7 +23,7 @@ def square(number: int) -> int:
 
 def fail_at_three(number: int) -> int:
     if number == 3:
-        raise InputError("this one is broken", where="three", help="mend it", code="input.three")
+        raise InputError("this one is broken", where="three", help="correct it", code="input.three")
     if number == 4:
         raise ValueError("a text that must not be shown")
     if number == 5:
@@ -79,7 +79,7 @@ def test_a_broken_item_is_reported_and_the_others_are_done(jobs: int) -> None:
     assert (known.what, known.where, known.help, known.code) == (
         "this one is broken",
         "three",
-        "mend it",
+        "correct it",
         "input.three",
     )
     assert unknown is not None

@@ -44,7 +44,7 @@ SENT = ("hello", "think", "list files", "subagent list files")
 
 
 class Received:
-    """What one client was told over all its connections."""
+    """What one client received over all its connections."""
 
     def __init__(self) -> None:
         self.mirror = ReferenceClient()
@@ -60,7 +60,7 @@ class Received:
 
 
 class Listener(Client):
-    """A connection that tells somebody else, until it is lost."""
+    """A connection that passes on what it receives, until it is lost."""
 
     def __init__(self, server: RunningServer, token: str, result: Received, transport: str) -> None:
         super().__init__(server.address, token, [transport])

@@ -2,7 +2,7 @@
 
     python tests/longrun/node_faults.py [ROUNDS [SEED [LEASE]]]
 
-Two or three servers as users start them, in one role or several, tell each other over Redis or
+Two or three servers as users start them, in one role or several, notify each other over Redis or
 PostgreSQL. A run whose node is gone goes on at another, once; a node that wakes or is joined again
 writes nothing more for it; whoever watches, over Socket.IO or event streams, has every event
 exactly once. LEASE are the seconds after which a run is taken over."""
@@ -145,7 +145,7 @@ class Node:
 
 @dataclass
 class WatchedSession:
-    """A session, who watches it, and what it was told: the place of each message as it was
+    """A session, who watches it, and what it received: the place of each message as it was
     acknowledged."""
 
     id: str
@@ -295,7 +295,7 @@ class Cluster:
 def _history_faults(
     conversation: WatchedSession, entries: list[LogEntry], output: list[int]
 ) -> list[str]:
-    """The checker of histories, over the entries that clients are told, counted from 1."""
+    """The checker of histories, over the entries that clients receive, counted from 1."""
     places = {seq: number for number, seq in enumerate(output, 1)}
     before = {
         entry.seq: sum(seq <= entry.seq for seq in output)
@@ -323,7 +323,7 @@ def _history_faults(
     return [
         *found,
         *(
-            f"{conversation.id}: a client over {watcher.way} was told of {len(watcher.numbers)} events of {len(output)}"
+            f"{conversation.id}: a client over {watcher.way} received {len(watcher.numbers)} events of {len(output)}"
             for watcher in conversation.watchers
             if watcher.numbers != output
         ),

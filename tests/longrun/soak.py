@@ -4,7 +4,7 @@ arrive?
     python tests/longrun/soak.py [SECONDS [STORE]]
 
 10,000 sessions are in the store; 500 sockets watch 50 agents that speak all the time, one session
-after the other; every second agent is asked over HTTP. Everything that a socket is told must come once and in order. Delivery is the time
+after the other; every second agent is asked over HTTP. Everything that is sent to a socket must come once and in order. Delivery is the time
 from the entry of the log, before it is committed, to the socket; the clients share the machine with
 the server."""
 

@@ -31,7 +31,7 @@ class Fake:
 
     def call(self, name: str, given: dict[str, Any]) -> dict[str, Any] | None:
         if name == "fail":
-            raise InputError("it is broken", where="/secret/place", help="mend it")
+            raise InputError("it is broken", where="/secret/place", help="correct it")
         if name == "crash":
             raise RuntimeError("secret words")
         return {"said": given} if name == "echo" else None
@@ -46,7 +46,7 @@ class Fake:
         if uri == "crash":
             raise RuntimeError("secret words")
         if uri == "fail":
-            raise InputError("it is broken", where="/secret/place", help="mend it")
+            raise InputError("it is broken", where="/secret/place", help="correct it")
         return {"uri": uri, "text": "page"} if uri == "ui://one" else None
 
 
@@ -100,7 +100,7 @@ def test_lists_calls_and_pings() -> None:
 def test_errors_of_a_tool_are_reported_without_content() -> None:
     failed = ask("tools/call", {"name": "fail"})["result"]
     assert failed == {
-        "content": [{"type": "text", "text": "it is broken\nhelp: mend it"}],
+        "content": [{"type": "text", "text": "it is broken\nhelp: correct it"}],
         "isError": True,
     }
     crashed = ask("tools/call", {"name": "crash"})["result"]
@@ -167,7 +167,7 @@ def test_stateless_requests_describe_their_client() -> None:
 
 def test_errors_of_a_resource_are_reported_without_content() -> None:
     failed = ask("resources/read", {"uri": "fail"})["error"]
-    assert (failed["code"], failed["message"]) == (-32602, "it is broken\nhelp: mend it")
+    assert (failed["code"], failed["message"]) == (-32602, "it is broken\nhelp: correct it")
     assert "secret" not in json.dumps(ask("resources/read", {"uri": "crash"}))
 
 

@@ -1,4 +1,4 @@
-"""native=full: the source stands behind the events, which are told as without it."""
+"""native=full: the source is stored after the events, which stay the same."""
 
 import gzip
 import json

@@ -152,4 +152,4 @@ END: dict[str, Any] = {
     "duration": {"secs": 2, "nanos": 500000000},
     "status": "failed",
 }
-"""The end of call `a` as an event tells it."""
+"""The end of call `a` as an event reports it."""

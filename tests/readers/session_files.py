@@ -35,7 +35,7 @@ def laid_out(folder: Path, **files: Any) -> Path:
 
 
 def read_file(reader: ModuleType, path: Path, **options: Any) -> tuple[Record, list[Event]]:
-    """What a reader tells of a file."""
+    """What a reader makes of a file."""
     draft = Draft(**options)
     reader.read(Source.of(path), draft)
     record = draft.finish(lambda: "0" * 64)
@@ -81,7 +81,7 @@ def golden_records(reader: str) -> Iterator[list[Any]]:
 
 
 def assert_takes_odd_shapes(reader: ModuleType, name: str) -> None:
-    """Whatever stands in whatever field of a golden input: an export that pairs, or an error of
+    """Any value in any field of a golden input: an export that pairs, or an error of
     ours."""
     tried = 0
     for records in golden_records(name):

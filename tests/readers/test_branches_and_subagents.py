@@ -43,14 +43,14 @@ WHERE = {
     "name",
     "records",
 }
-"""What a span tells of a subagent whose session is left out."""
+"""What a span says about a subagent that is left out."""
 ELSEWHERE = ("cursor/store",)
 """What the subagent did is in another file in any case."""
 CAME_BACK = {
     *(f"atif/{name}" for name in ("terminus", "terminus_alone", "terminus_referred")),
     *(f"inspect_ai/{name}" for name in ("agents", "agents_left_out", "agents_referred")),
 }
-"""What the subagent said stands in the session again; it is told there only where the subagent's own
+"""What the subagent said stands in the session again; it is exported there only where the subagent's own
 is left out."""
 
 

@@ -28,12 +28,12 @@ from test_golden_texts import ALL
 WORDS = "Words that nobody has ever heard before, and more than forty characters of them."
 UNREAD = {"type": "hologram", "words": WORDS}
 KINDS = ("type", "kind", "role", "say", "from", "sender", "part_kind", "event")
-"""The fields that tell a reader what something is."""
+"""The fields by which a reader recognizes what something is."""
 Path_ = tuple[Any, ...]
 KNOWN: dict[str, set[str]] = {
-    # The text of the whole is told as its pieces.
+    # The text of the whole is exported as its pieces.
     "ai_studio": {"added chunkedPrompt/chunks/4/parts"},
-    # What the model got to read of an attachment; the attachment itself is told.
+    # What the model got to read of an attachment; the attachment itself is exported.
     "claude_code": {"added 3/rendered", "item 3/rendered/0"},
     # The log of a prompt is noted as a whole.
     "continue_dev": {"item history/2/promptLogs/0", "text history/2/promptLogs/0/prompt"},

@@ -247,7 +247,7 @@ def test_both_engines_leave_nothing(form: str, cache: Path) -> None:
 
 
 def test_what_was_planted_in_conversations_is_not_written(cache: Path) -> None:
-    """The fuzz target for a moment; it is told as wrong only if a value is looked for and would be
+    """The fuzz target for a moment; it fails only if a value is looked for and would be
     found."""
     found, kinds = documents([]), plants("fuzz")
     cases = [case for seed in range(120) if (case := drawn_case(random.Random(seed), found, kinds))]

@@ -1,4 +1,4 @@
-"""Every field and every value of the core types, served: a talk with the demo on a real port, heard
+"""Every field and every value of the core types, served: a session with the demo on a real port, received
 in every way."""
 
 import asyncio
@@ -46,7 +46,7 @@ FIELDS = {
     "ContextStats": "model context_window used_tokens parts estimated",
 }
 SENT_LIVE = ("PatchEnvelope", "Bridge", "UiCard")
-"""What is no answer of a route, but a part of what is told."""
+"""What is no answer of a route, but a part of the events."""
 COMPACTION = "compaction_id summary_preview summary_full archived_count tokens_before tokens_after saved_ratio trigger".split()
 VALUES = {
     "SessionStatus": "created running completed failed interrupted waiting_for_input",

@@ -1,4 +1,4 @@
-"""What a client is told when it cannot have something."""
+"""The errors that clients receive."""
 
 import logging
 

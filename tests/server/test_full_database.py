@@ -54,7 +54,7 @@ def small_postgres() -> Iterator[tuple[Instance, Path]]:
 
 @dataclass
 class Refusals:
-    """What those were told who wanted something while the disk was full."""
+    """What clients were answered while the disk was full."""
 
     codes: list[str] = field(default_factory=list)
     health: list[str] = field(default_factory=list)

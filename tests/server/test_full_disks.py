@@ -1,4 +1,4 @@
-"""Disks that are full and databases that may only be read: told clearly, nothing damaged, over
+"""Disks that are full and databases that may only be read: reported clearly, nothing damaged, over
 without help."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What is configured and what is missing, told before a start."""
+"""What is configured and what is missing, reported before a start."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What `make soak` would find in what sockets were told."""
+"""What `make soak` would find in what sockets received."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Databases and archives of strangers: read, never run, never unpacked, never without bounds."""
+"""Untrusted databases and archives: read, never run, never unpacked, never without bounds."""
 
 import contextlib
 import io

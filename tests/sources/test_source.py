@@ -298,7 +298,7 @@ class TestHalfLine:
 
 
 class TestSurrogates:
-    """Half a surrogate pair, as JavaScript writes it, is mended."""
+    """Half a surrogate pair, as JavaScript writes it, is replaced."""
 
     def test_each_is_replaced_and_reported_once(self) -> None:
         source = of(b'{"a": "x\\ud83d"}\n{"b": "\\ud83d\\ude00"}\n{"\\udc00": 3}\n')

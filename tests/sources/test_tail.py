@@ -1,4 +1,4 @@
-"""A file that is being written: every line once, whatever happens to the file."""
+"""A file that is being written: every line once, also if the file is replaced or cut."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Search, Usage and Settings: what their modules are told."""
+"""Search, Usage and Settings: what their modules receive."""
 
 import sys
 from pathlib import Path

@@ -96,7 +96,7 @@ def test_what_the_runtime_says_in_the_place_of_the_user_is_no_prompt() -> None:
 
 
 def handed_over(*events: Any) -> list[tuple[str, int, bool]]:
-    """Each item as it was in the moment it was told: how much stood in it, whether it had a
+    """Each item as it was in the moment it was yielded: how much stood in it, whether it had a
     result."""
     listed = build_document(*events)["events"]
     known = TimelineIndex()

@@ -1,4 +1,4 @@
-"""What was found, told as a table or a report, without a value."""
+"""Findings as a table or a report, without values."""
 
 import json
 from pathlib import Path

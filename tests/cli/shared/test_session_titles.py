@@ -1,4 +1,4 @@
-"""Titles in lists tell no secret, whole or cut."""
+"""Titles in lists contain no secret, whole or cut."""
 
 import json
 from pathlib import Path

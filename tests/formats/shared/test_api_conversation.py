@@ -1,4 +1,4 @@
-"""Logs of requests and responses become one conversation in which nothing is told twice and nothing
+"""Logs of requests and responses become one conversation in which nothing occurs twice and nothing
 is lost."""
 
 import json

@@ -1,4 +1,4 @@
-"""Real exchanges with the providers, as recorded: every one is claimed, read whole, told once and
+"""Real exchanges with the providers, as recorded: every one is claimed, read whole, exported once and
 paired."""
 
 import io

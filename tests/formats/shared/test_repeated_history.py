@@ -1,4 +1,4 @@
-"""What a source repeats is told once; what a person says twice is told twice."""
+"""What a source repeats is exported once; what a person says twice is exported twice."""
 
 from typing import Any
 

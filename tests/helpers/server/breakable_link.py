@@ -41,7 +41,7 @@ class BreakableLink:
     def cut(self, how: Cut) -> None:
         """Let nothing pass: connections stay as if they lived, or are reset and new ones are, too.
 
-        Of those that are lost nothing passes ever again, and nobody is told.
+        Of those that are lost nothing passes ever again, without an error.
         """
         if how != "reset":
             self._flows.clear()

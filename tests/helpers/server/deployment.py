@@ -59,7 +59,7 @@ class Node:
             )
 
     def ready(self) -> Any:
-        """What it tells when it listens."""
+        """What it prints when it listens."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self._log.read_text()[-2000:]
@@ -83,7 +83,7 @@ class Node:
 
 @contextlib.contextmanager
 def two_nodes(folder: Path, known: dict[str, str]) -> Iterator[tuple[list[Node], str]]:
-    """Both nodes, started at once, and the owner's key, which one of them tells."""
+    """Both nodes, started at once, and the owner's key, which one of them prints."""
     nodes = [Node(name, folder, known) for name in NODES]
     try:
         keys = [result["key"] for result in [node.ready() for node in nodes] if result["key"]]

@@ -14,7 +14,7 @@ from typing import Any
 def run_server(
     folder: Path, port: int = 0, delay: str = "0"
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """A server, and what it told when it started."""
+    """A server, and what it printed when it started."""
     command = [sys.executable, "-m", "open_token", "serve", "--data", str(folder), "--json"]
     command += ["--port", str(port)]
     env = os.environ | {"OPEN_TOKEN_DEMO_DELAY": delay}

@@ -1,4 +1,4 @@
-"""A worker that has a run and writes for it until it is told that it no longer has it; for tests
+"""A worker that has a run and writes for it until it learns that it no longer has it; for tests
 that stop and wake it.
 
 python tests/helpers/server/paused_worker.py FOLDER TOKEN"""

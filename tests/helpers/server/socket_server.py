@@ -42,7 +42,7 @@ EVENTS = (
 
 
 class WritingChat:
-    """A chat without an agent: it says back what it was told."""
+    """A chat without an agent: it repeats what it receives."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -54,7 +54,7 @@ class WritingChat:
         if not isinstance(message, str):
             raise bad_request("message is a text")
         if message == "boom":
-            raise ValueError("something that must not be told")
+            raise ValueError("something that must not be sent")
         session_id, count = payload["session_id"], len(self.heard)
         names = {name: f"{name}_{count}" for name in ("user", "turn", "run")}
         written = await self._services.journal.write(

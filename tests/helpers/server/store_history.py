@@ -15,7 +15,7 @@ Log = Sequence[tuple[int, Hashable]]
 
 @dataclass(frozen=True)
 class Write:
-    """What a writer was told: its events stand at `first` and behind it."""
+    """The answer to a writer: its events begin at `first`."""
 
     session: str
     events: Sequence[Hashable]
@@ -43,7 +43,7 @@ class History:
     _known: dict[str, int] = field(default_factory=dict)
 
     def acknowledged(self, session: str, events: Sequence[Hashable], first: int) -> None:
-        """A writer was told where its events stand."""
+        """A writer received the position of its events."""
         self.writes.append(Write(session, events, first))
         self._known[session] = max(self._known.get(session, 0), first + len(events) - 1)
 

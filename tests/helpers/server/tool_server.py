@@ -75,7 +75,7 @@ class ToolServer:
         return await call_asgi(self.app, method, whole, data, self.keys.get(who), content_type)
 
     async def signals(self, event: str) -> list[dict[str, Any]]:
-        """What those who watch the session were told."""
+        """What clients that watch the session received."""
         log = await self.services.store.read_log(self.owner, self.session_id, 0, 10_000)
         return [
             entry.data["payload"]

@@ -1,4 +1,4 @@
-"""What a model is told of a session."""
+"""What a model receives of a session."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What an agent is told before the session begins."""
+"""What an agent receives before the session begins."""
 
 from open_token.server.agent.prompt import build_memory_ref, build_schema_retry, build_system_prompt
 

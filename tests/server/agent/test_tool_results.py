@@ -38,7 +38,7 @@ def picture(data: bytes = PIXEL, **more: Any) -> dict[str, Any]:
 def run_tool(
     tmp_path: Path, fakes: Fakes, given: Any, window: int = 100_000
 ) -> tuple[Result, Any, AgentSession]:
-    """What the model was told of a result, and what clients were."""
+    """What the model received of a result, and what clients received."""
     model = ScriptedModel(build_call_pieces("T"), "end", context_window=window)
     fakes(model, FakeTool("T", lambda _: given))
     found: list[Any] = []

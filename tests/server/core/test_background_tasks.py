@@ -1,4 +1,4 @@
-"""Background tasks: they go on, are told of, are stopped, and are known after a restart."""
+"""Background tasks: they go on, are reported, are stopped, and are known after a restart."""
 
 import asyncio
 import threading

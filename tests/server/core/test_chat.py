@@ -1,4 +1,4 @@
-"""What a person can tell an agent, seen by a client: order, answers, queue, stop, whatif,
+"""What a person can send to an agent, seen by a client: order, answers, queue, stop, whatif,
 compact."""
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What of a turn a stranger sees."""
+"""What a share shows of a turn."""
 
 from open_token.model.session_types import MemoryRef, TurnProjection, from_builtins
 from open_token.server.core.shares import ShareTerms, redact_turn

@@ -1,4 +1,4 @@
-"""The routes of files: what clients send, what is hostile in it, and who is told."""
+"""The routes of files: what clients send, what is hostile in it, and who is notified."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Routes about the server itself; health tells the truth."""
+"""Routes about the server itself; health is reported truthfully."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A stranger's tool reads the OpenAPI document and tries the running server: no 500, nothing that
+"""An independent tool reads the OpenAPI document and tries the running server: no 500, nothing that
 is not documented."""
 
 import json

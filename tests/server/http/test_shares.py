@@ -1,4 +1,4 @@
-"""Routes of shares: a token opens one session, for a time, without what is not for strangers."""
+"""Routes of shares: a token opens one session, for a time, without what is internal."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A store beside a plain model of it: whatever is done in whatever order, both say the same."""
+"""A store beside a plain model of it: after any operations in any order both say the same."""
 
 import tempfile
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Who watches a session is told everything once and in order: live, late, with gaps, in both
+"""A client that watches a session receives everything once and in order: live, late, with gaps, in both
 dialects."""
 
 import asyncio

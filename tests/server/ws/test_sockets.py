@@ -1,4 +1,4 @@
-"""Socket.IO as the server needs it: JSON, queues that are measured, strangers that are cut off."""
+"""Socket.IO as the server needs it: JSON, queues that are measured, unauthenticated clients that are disconnected."""
 
 import asyncio
 import contextlib
