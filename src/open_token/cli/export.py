@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -40,7 +40,6 @@ from open_token.cli.shared.source_selection import (
 )
 from open_token.context import Context
 from open_token.errors import UsageError
-from open_token.library.export_many import INDEX_NAME, Failure, export_conversations
 from open_token.model.document import Event, Record
 from open_token.model.omissions import Note, summarize_omissions
 from open_token.options import OPTION_NAMES, split_option_words, suggest_match
@@ -50,6 +49,9 @@ from open_token.settings import load_settings
 from open_token.sources.source import Source
 from open_token.storage.files import atomic_file
 from open_token.writers import EXCHANGE_FORMATS, PAGE_FORMATS
+
+if TYPE_CHECKING:
+    from open_token.library.export_many import Failure
 
 MODES = ("json", "ndjson")
 OUTPUT_FORMATS = (*MODES, *PAGE_FORMATS, *EXCHANGE_FORMATS)
@@ -277,6 +279,9 @@ def _export_all(
     args: argparse.Namespace, selected: SelectedSource, context: Context, console: Console
 ) -> int:
     """Export each conversation of a source into a folder, with an index."""
+    # Imported here: an export of one conversation needs neither this nor processes.
+    from open_token.library.export_many import INDEX_NAME, export_conversations
+
     source = selected.source
     reader = select_reader(args.reader, selected)
     observer = FidelityObserver() if args.report else None
@@ -300,7 +305,7 @@ def _export_all(
         )
     source.conversation = None
     receipts = exported.receipts
-    _print_receipts(receipts, reader, args.output, console)
+    _print_receipts(receipts, reader, args.output, INDEX_NAME, console)
     for failure in exported.failures:
         console.warn(_describe_failure(failure))
     result: dict[str, Any] = {"conversations": [_summarize(receipt) for receipt in receipts]}
@@ -317,7 +322,7 @@ def _export_all(
     return 1 if exported.failures else 0
 
 
-def _describe_failure(failure: Failure) -> str:
+def _describe_failure(failure: "Failure") -> str:
     problem = failure.problem
     where = escape_controls(problem.where or failure.id[:60])
     return (
@@ -333,7 +338,9 @@ def _summarize(receipt: Receipt) -> dict[str, Any]:
     return summary
 
 
-def _print_receipts(receipts: list[Receipt], reader: str, output: str, console: Console) -> None:
+def _print_receipts(
+    receipts: list[Receipt], reader: str, output: str, index_name: str, console: Console
+) -> None:
     event_count = sum(receipt.events for receipt in receipts)
     events = pluralize(event_count, "event")
     conversations = pluralize(len(receipts), "conversation")
@@ -355,7 +362,7 @@ def _print_receipts(receipts: list[Receipt], reader: str, output: str, console: 
         first = escape_controls(first_places[key])
         console.info(f"note    {code}: {escape_controls(detail)} ({times}, first in {first})")
     documents = pluralize(len(receipts), "document")
-    console.info(f"wrote   {escape_controls(output)}  {documents} and {INDEX_NAME}")
+    console.info(f"wrote   {escape_controls(output)}  {documents} and {index_name}")
 
 
 class FidelityObserver:

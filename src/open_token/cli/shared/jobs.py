@@ -1,12 +1,14 @@
 """The option --jobs, and one progress line over many sessions."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from open_token.cli.shared.console import Console, pluralize
 from open_token.cli.shared.progress import Progress
 from open_token.errors import UsageError
-from open_token.library.discovery import Session
-from open_token.library.jobs import count_cores
+
+if TYPE_CHECKING:
+    from open_token.library.discovery import Session
 
 _MAX_JOBS = 1024
 
@@ -24,6 +26,9 @@ def add_jobs_option(group: argparse._ArgumentGroup, condition: str = "") -> None
 def parse_jobs(args: argparse.Namespace) -> int:
     """Return the number of processes to use at most."""
     if args.jobs is None:
+        # Imported here: an export of one conversation starts no processes.
+        from open_token.library.jobs import count_cores
+
         return count_cores()
     is_number = args.jobs.isascii() and args.jobs.isdecimal()
     if not is_number or not 1 <= int(args.jobs) <= _MAX_JOBS:
@@ -43,13 +48,13 @@ class SessionsProgress:
         self._progress: Progress | None = None
         self._done = 0
 
-    def begin(self, due: list[Session]) -> None:
+    def begin(self, due: "list[Session]") -> None:
         """Start with the sessions that are due."""
         total = sum(session.bytes for session in due)
         action = f"{self._action} {pluralize(len(due), 'session')}"
         self._progress = Progress(total, self._console, action, has_rate=True)
 
-    def report(self, session: Session) -> None:
+    def report(self, session: "Session") -> None:
         """Report one session that is done."""
         self._done += session.bytes
         if self._progress is not None:
