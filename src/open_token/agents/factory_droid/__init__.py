@@ -17,7 +17,14 @@ AGENT = Agent(
         "outcomes of turns that ended as usual, an answer that the end of a stream repeats, "
         "subagents in the background, whose sessions are files of their own"
     ),
-    signatures=(b'"session_start"', b'"tool_call"', b'"tool_result"', b'"finalText"', b'"message"'),
+    signatures=(
+        b'"session_start"',
+        b'"tool_call"',
+        b'"tool_result"',
+        b'"finalText"',
+        b'"type":"message"',
+        b'"type": "message"',
+    ),
     places=(
         ".factory/sessions/*.jsonl",
         ".factory/sessions/*/*.jsonl",
