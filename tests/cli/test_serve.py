@@ -73,7 +73,9 @@ def test_serve_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
         assert "another server uses this data folder" in out + err
         process.send_signal(number)
         out, err = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, out) == (0, "")
+    assert process.returncode == 0
+    (link,) = [json.loads(line)["link"] for line in out.splitlines()]
+    assert link.startswith(result["address"] + "/enter?token=")
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert [(line["route"], line["status"]) for line in lines if line["event"] == "request"] == [
         ("/api/health", 200),
@@ -90,16 +92,17 @@ def test_people_hear_the_address_and_the_key(
 ) -> None:
     class Listen:
         @staticmethod
-        def serve(config: Any, env: Any, result: Any, stopping: Any) -> None:
+        def serve(config: Any, env: Any, result: Any, stopping: Any, *application: Any) -> None:
             assert (config.data, config.port, config.model) == (tmp_path, 7, "demo")
             result("http://here", "the-key")
+            application[1]("http://here/enter?token=1")
             logging.getLogger("open_token.server").info("request", extra={"fields": FIELDS})
             stopping()
 
     monkeypatch.setattr("open_token.server.listener", Listen, raising=False)
     assert main(["serve", "--data", str(tmp_path), "--port", "7", "--model", "demo"]) == 0
     out, err = capsys.readouterr()
-    assert out == "address  http://here\nkey      the-key\n"
+    assert out == "address  http://here\nkey      the-key\nbrowser  http://here/enter?token=1\n"
     assert "shown only once" in err
     assert " GET /api/x 200 1.5 ms\n" in err
     assert "\nstopping: " in err

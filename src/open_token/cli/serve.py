@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from open_token.cli.hook import find_own_command
 from open_token.cli.shared.console import Console, escape_controls
 from open_token.cli.shared.help import Help
 from open_token.cli.shared.signals import interrupt_on_signals
@@ -117,6 +118,8 @@ def check_packages() -> None:
 
 def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) -> None:
     from open_token.server import listener
+    from open_token.web.app import build_app
+    from open_token.web.workspace import Workspace
 
     def on_start(address: str, key: str | None) -> None:
         _print_address(address, key, args, console)
@@ -126,7 +129,21 @@ def _listen(config: ServerConfig, args: argparse.Namespace, console: Console) ->
         prefix = "\n" if console.stderr_is_terminal else ""
         console.info(f"{prefix}stopping: waiting for agents; press Ctrl-C again to stop at once")
 
-    listener.serve(config, console.env, on_start, on_stop)
+    def on_link(link: str) -> None:
+        _print_link(link, args, console)
+
+    workspace = Workspace(console.env, console.home, console.cwd, find_own_command())
+    application = build_app(workspace)
+    listener.serve(config, console.env, on_start, on_stop, application, on_link)
+
+
+def _print_link(link: str, args: argparse.Namespace, console: Console) -> None:
+    """Print a link that opens the web application, once; the next one follows its use."""
+    if args.json:
+        console.print(msgspec.json.encode({"schema": "open-token/web/1", "link": link}).decode())
+    else:
+        console.print(f"browser  {link}")
+    console.stdout.flush()
 
 
 def _print_address(

@@ -9,11 +9,13 @@ from typing import Any
 
 import socketio
 import uvicorn
+from starlette.applications import Starlette
 
 from open_token.server.acp.serving import run_endpoint
 from open_token.server.clock import Clock
 from open_token.server.config import ServerConfig
 from open_token.server.core.services import Services
+from open_token.server.embedding import EmbeddedApplication, embed_application, is_loopback
 from open_token.server.http.app import build_app
 from open_token.server.http.timeouts import TimeoutProtocol
 from open_token.server.lifecycle import create_first_key, run_services
@@ -43,6 +45,8 @@ class RunningServer:
     """On the first start the key of the owner; it is not shown again."""
     services: Services
     live: SocketHandlers
+    embedded: EmbeddedApplication | None
+    """The web application, if it is there."""
 
 
 def serve(
@@ -50,15 +54,22 @@ def serve(
     env: Mapping[str, str],
     on_start: Callable[[str, str | None], None],
     on_stop: Callable[[], None] = lambda: None,
+    application: Starlette | None = None,
+    on_link: Callable[[str], None] = lambda link: None,
 ) -> None:
     """Run a server until a signal stops it.
 
-    `on_start` is called with the address and, on the first start, the key of the owner."""
+    `on_start` is called with the address and, on the first start, the key of the owner. If
+    `application` is given and only this machine can connect, browsers get it on the same address;
+    `on_link` is called with each link that lets one in."""
 
     async def run_until_stopped() -> None:
         with stop_signals() as stopped:
-            async with run_server(config, env) as server:
+            running = run_server(config, env, application=application, on_link=on_link)
+            async with running as server:
                 on_start(server.address, server.first_key)
+                if server.embedded is not None:
+                    server.embedded.show_link()
                 await stopped.wait()
                 on_stop()
 
@@ -78,26 +89,43 @@ def _raise_file_limit() -> None:
 
 @contextlib.asynccontextmanager
 async def run_server(
-    config: ServerConfig, env: Mapping[str, str], clock: Clock | None = None
+    config: ServerConfig,
+    env: Mapping[str, str],
+    clock: Clock | None = None,
+    *,
+    application: Starlette | None = None,
+    on_link: Callable[[str], None] = lambda link: None,
 ) -> AsyncIterator[RunningServer]:
     """Run a listening server; on exit it stops to accept, notifies clients and finishes work."""
     # The port is bound first: the key of the owner is shown once, so the start must not fail later.
-    with bind(config.host, config.port) as listener:
-        async with run_services(config, env, clock) as services, run_endpoint(services):
-            key = await create_first_key(services)
-            live = SocketHandlers(services)
-            server = Server(_uvicorn_config(config, build_asgi_app(services, live)))
-            task = asyncio.create_task(server.serve(sockets=[listener]))
-            try:
-                await server.wait_until_ready(task)
-                yield RunningServer(format_address(listener), key, services, live)
-            finally:
-                server.stop_accepting()
-                await live.close()
-                await services.feed.close()
-                await services.connections.close()
-                server.should_exit = True
-                await task
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(bind(config.host, config.port))
+        services = await stack.enter_async_context(run_services(config, env, clock))
+        await stack.enter_async_context(run_endpoint(services))
+        key = await create_first_key(services)
+        live = SocketHandlers(services)
+        app = build_asgi_app(services, live)
+        embedded = None
+        if application is not None and is_loopback(config.host):
+            address = format_address(listener)
+            embedded = await stack.enter_async_context(
+                embed_application(application, services, app, address, on_link)
+            )
+            app = embedded
+        server = Server(_uvicorn_config(config, app))
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.wait_until_ready(task)
+            yield RunningServer(format_address(listener), key, services, live, embedded)
+        finally:
+            server.stop_accepting()
+            if embedded is not None:
+                embedded.stop_streams()
+            await live.close()
+            await services.feed.close()
+            await services.connections.close()
+            server.should_exit = True
+            await task
 
 
 def build_asgi_app(services: Services, live: SocketHandlers) -> App:

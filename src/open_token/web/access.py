@@ -39,7 +39,17 @@ App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 class Access:
     """The cookie of one process, and the links that are still open."""
 
-    def __init__(self, hosts: Iterable[str], port: int) -> None:
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        port: int,
+        *,
+        remedy: str = "Run `open-token web` in a terminal and open the link that it prints.",
+        on_use: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.remedy = remedy
+        """How to get a link."""
+        self._on_use = on_use
         self.hosts = frozenset(f"{host}:{port}" for host in hosts)
         # Cookies do not distinguish ports: two processes must not overwrite each other's.
         self.cookie_name = f"open_token_{port}"
@@ -57,6 +67,7 @@ class Access:
         for known in self._links:
             if hmac.compare_digest(known.encode(), token.encode()):
                 self._links.remove(known)
+                self._on_use()
                 return True
         return False
 
@@ -117,8 +128,7 @@ class AccessControl:
                 request,
                 401,
                 "not signed in",
-                "Run `open-token web` in a terminal and open the link that it prints. "
-                "Each link works once, in one browser.",
+                f"{self._access.remedy} Each link works once, in one browser.",
             )
         if not self._is_same_origin(request):
             return _refuse(request, 403, "request of another website", "")
@@ -139,7 +149,7 @@ class AccessControl:
             request,
             403,
             "this link has been used",
-            "Each link works once. Run `open-token web` again for a new one.",
+            f"Each link works once. {self._access.remedy}",
         )
 
     def _is_same_origin(self, request: Request) -> bool:

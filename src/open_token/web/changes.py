@@ -32,6 +32,8 @@ class ChangeFeed:
         """Sessions that somebody reads."""
         self._must_index = asyncio.Event()
         self._last_discovery = 0.0
+        self.is_closed = False
+        """Whether whoever waits should wait no longer."""
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -55,6 +57,11 @@ class ChangeFeed:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(changed.wait(), seconds)
         return changed.is_set()
+
+    def close(self) -> None:
+        """End all streams: a server that stops waits for them."""
+        self.is_closed = True
+        self.notify()
 
     def notify(self) -> None:
         """Wake everybody who waits."""
@@ -128,7 +135,7 @@ async def _iter_list_changes(request: Request) -> AsyncIterator[bytes]:
     workspace: Workspace = request.app.state.workspace
     feed: ChangeFeed = request.app.state.changes
     sent = b""
-    while True:
+    while not feed.is_closed:
         state = {"version": workspace.version, "index": workspace.index_state}
         encoded = msgspec.json.encode(state)
         if encoded != sent:
@@ -143,7 +150,7 @@ async def _iter_page_changes(request: Request, key: str, version: str) -> AsyncI
     reading: Reading = request.app.state.reading
     feed: ChangeFeed = request.app.state.changes
     with feed.watch_session(key):
-        while True:
+        while not feed.is_closed:
             try:
                 entry = workspace.find(key)
                 context = await run_in_threadpool(workspace.build_context)
@@ -157,7 +164,7 @@ async def _iter_page_changes(request: Request, key: str, version: str) -> AsyncI
             if change is not None:
                 version = change.version
                 yield b"data: " + msgspec.json.encode(change) + b"\n\n"
-            while not await feed.wait(_KEEP_ALIVE_SECONDS):
+            while not await feed.wait(_KEEP_ALIVE_SECONDS) and not feed.is_closed:
                 yield b": still here\n\n"
 
 
