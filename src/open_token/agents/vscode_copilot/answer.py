@@ -43,8 +43,12 @@ class AnswerReader:
         metadata = get_dict(get_dict(request, "result"), "metadata")
         self._rounds = get_dicts(metadata, "toolCallRounds")
         self._results = get_dict(metadata, "toolCallResults")
-        self._calls = [call for step in self._rounds for call in get_dicts(step, "toolCalls")]
+        self._calls: list[JsonObject] = []
+        """The calls of all rounds, in the order in which the model made them."""
+        for step in self._rounds:
+            self._calls += get_dicts(step, "toolCalls")
         self._by_id: dict[str, int] = {}
+        """The positions of calls by their ids, and by tool."""
         self._by_tool: dict[str, deque[int]] = {}
         for position, call in enumerate(self._calls):
             self._by_id.setdefault(get_text(call, "id") or "", position)
@@ -60,6 +64,8 @@ class AnswerReader:
 
     def read(self) -> None:
         """Read the parts, then what only the rounds of the model have."""
+        # An answer is stored twice: as the parts that were shown, and as rounds of the model.
+        # Neither is complete: the parts have the order, the rounds what the model really returned.
         parts = self._parts if isinstance(self._parts, list) else []
         for part in parts:
             self._read_part(part)
@@ -83,6 +89,7 @@ class AnswerReader:
         if kind in _TECHNICAL_KINDS:
             self._draft.note_omission("bookkeeping", self._place, f"parts {kind}")
             return
+        # Consecutive parts of text are one message, and a mention of a file does not end it.
         if kind in _MARKDOWN_KINDS and ("value" in part or "content" in part):
             self._flush_thoughts()
             self._texts.append(get_markdown(part))
@@ -109,7 +116,9 @@ class AnswerReader:
         name = get_text(part, "name") or get_text(target, "name")
         if not name and path:
             name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
-        self._texts.append(f"`{name}`" if name else "")
+        if name:
+            # The text around it has a gap where the editor shows the name.
+            self._texts.append(f"`{name}`")
         facts = {"name": name, "path": path}
         self._references.append(pick_fields(facts, *facts))
 
@@ -141,6 +150,7 @@ class AnswerReader:
         """Read a call that was shown; the rounds have its name and arguments, the part its state."""
         position = self._find_call(part)
         if position is not None:
+            # Calls before it were not shown; they come first, as the model made them first.
             self._add_calls(position)
             self._next_call = position + 1
             self._add_call(self._calls[position], part)
@@ -148,6 +158,7 @@ class AnswerReader:
         if self._calls:
             self._read_editor_action(part)
             return
+        # Without rounds the part is all that is known of the call.
         specific = get_dict(part, "toolSpecificData")
         details = get_dict(part, "resultDetails")
         arguments = parse_arguments(details.get("input"))
@@ -167,13 +178,16 @@ class AnswerReader:
         Until 2025 the parts had ids of their own: the first open call of the same tool is taken.
         """
         call_id = get_text(part, "toolCallId")
-        position = self._by_id.get(call_id) if call_id else None
+        position: int | None = None
+        if call_id:
+            position = self._by_id.get(call_id)
         if position is None:
             name = _normalize_tool(get_text(part, "toolId") or "")
             waiting = self._by_tool.get(name, deque())
             while waiting and waiting[0] < self._next_call:
                 waiting.popleft()
-            position = waiting[0] if waiting else None
+            if waiting:
+                position = waiting[0]
         if position is None or position < self._next_call:
             return None
         return position
@@ -207,10 +221,18 @@ class AnswerReader:
             group=self._place,
             extra=extra,
         )
-        given = get_dict(self._results, call_id) if call_id else {}
-        output = parse_tool_result(given, self._note_part) if given else parse_shown_result(part)
+        given: JsonObject = {}
+        if call_id:
+            given = get_dict(self._results, call_id)
+        # What the model received comes before what was shown to the person.
+        if given:
+            output = parse_tool_result(given, self._note_part)
+        else:
+            output = parse_shown_result(part)
         facts = _build_facts(part)
-        if output is None and not part.get("isComplete") and "refused" not in facts:
+        has_ended = part.get("isComplete") or "refused" in facts
+        if output is None and not has_ended:
+            # The draft marks the result as missing.
             if facts:
                 self._draft.add_annotation({"kind": "call_status", **facts}, actor=self._client)
             return
@@ -237,12 +259,15 @@ class AnswerReader:
 
     def _read_other(self, part: JsonObject) -> None:
         """Keep any other part as it is: warnings, confirmations, questions, cards."""
+        notice: JsonObject = {"kind": "notice", "type": part.get("kind")}
         data = {name: value for name, value in part.items() if name != "kind"}
-        notice = {"kind": "notice", "type": part.get("kind"), **({"data": data} if data else {})}
+        if data:
+            notice["data"] = data
         self._draft.add_annotation(notice, actor=self._client)
 
     def _add_hidden_words(self) -> None:
         """Add words of the model that the rounds have and the shown parts do not."""
+        # Compared without spaces: the editor breaks and joins the texts of a round as it shows them.
         shown = "".join("\n".join(self._shown).split())
         for step in self._rounds:
             if not {"response", "toolCalls", "thinking"} & step.keys():
@@ -256,6 +281,7 @@ class AnswerReader:
             if not shown:
                 self._draft.add_message("assistant", text, self._actor)
             else:
+                # What was shown is the message; what the model returned stands beside it.
                 data = {"kind": "message_facts", "raw_answer": text}
                 self._draft.add_annotation(data, actor=self._actor)
 

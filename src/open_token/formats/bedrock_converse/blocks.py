@@ -37,7 +37,10 @@ def parse_usage(value: Any) -> Usage | None:
     read = value.get("cacheReadInputTokens")
     written = value.get("cacheWriteInputTokens")
     fresh = value.get("inputTokens")
-    counts = [count for count in (fresh, read, written) if type(count) is int and count >= 0]
+    counts = []
+    for count in (fresh, read, written):
+        if type(count) is int and count >= 0:
+            counts.append(count)
     return build_usage(
         input_tokens=sum(counts) if counts else None,
         output_tokens=value.get("outputTokens"),
@@ -54,10 +57,16 @@ def list_blocks(content: Any) -> list[Any]:
 
 
 def get_kind(block: Any) -> str | None:
-    """Return the field of a block that says what it is."""
+    """Return the field of a block that says what it is: its only one.
+
+    SDKs may write the fields of all other kinds as null.
+    """
     if not isinstance(block, dict):
         return None
-    return next((name for name, value in block.items() if value is not None), None)
+    for name, value in block.items():
+        if value is not None:
+            return str(name)
+    return None
 
 
 class BlockWriter:
@@ -91,7 +100,9 @@ class BlockWriter:
             self._flush()
             self._add_result(value)
         elif kind == "citationsContent" and isinstance(value, dict):
-            self._pending += [self._parse(part) for part in list_blocks(value.get("content"))]
+            # The text goes on as any other; its sources are annotated once the message is complete.
+            for part in list_blocks(value.get("content")):
+                self._pending.append(self._parse(part))
             self._citations += list_blocks(value.get("citations"))
         elif kind not in _MARKERS:
             self._pending.append(self._parse(block))
@@ -108,7 +119,10 @@ class BlockWriter:
 
     def _add_call(self, value: JsonObject) -> None:
         kind = as_text(value.get("type"))
-        extra = {"native_type": kind} if kind and kind != "tool_use" else None
+        extra: JsonObject | None = None
+        if kind and kind != "tool_use":
+            # A tool that Bedrock itself runs.
+            extra = {"native_type": kind}
         self._writer.add_tool_call(
             as_text(value.get("toolUseId")),
             as_text(value.get("name")) or "tool",
@@ -117,15 +131,20 @@ class BlockWriter:
         )
 
     def _add_result(self, value: JsonObject) -> None:
-        output = [_parse_output(self._writer, part) for part in list_blocks(value.get("content"))]
-        single = output[0] if len(output) == 1 else None
-        if isinstance(single, dict) and single.keys() == {"type", "text"}:
-            result: Any = single["text"]
-        elif isinstance(single, dict) and "type" not in single:
-            result = single
-        else:
-            result = output
-        facts = {"is_error": True} if value.get("status") == "error" else None
+        output = []
+        for part in list_blocks(value.get("content")):
+            output.append(_parse_output(self._writer, part))
+        result: Any = output
+        if len(output) == 1 and isinstance(output[0], dict):
+            # A single text stands for itself, and so does a JSON object.
+            single = output[0]
+            if single.keys() == {"type", "text"}:
+                result = single["text"]
+            elif "type" not in single:
+                result = single
+        facts: JsonObject | None = None
+        if value.get("status") == "error":
+            facts = {"is_error": True}
         self._writer.add_tool_result(as_text(value.get("toolUseId")), result, facts=facts)
 
     def _flush(self) -> None:
@@ -133,12 +152,11 @@ class BlockWriter:
         citations = self._citations
         self._pending = []
         self._citations = []
-        if blocks:
-            texts = [_get_plain_text(block) for block in blocks]
-            if len(blocks) == 1 and texts[0] is not None:
-                self._writer.add_message(texts[0], self._role)
-            else:
-                self._writer.add_message(blocks, self._role)
+        text = _get_plain_text(blocks[0]) if len(blocks) == 1 else None
+        if text is not None:
+            self._writer.add_message(text, self._role)
+        elif blocks:
+            self._writer.add_message(blocks, self._role)
         if citations:
             self._writer.add_annotation("message_facts", citations=citations)
 
@@ -165,7 +183,9 @@ def parse_block(writer: MessageWriter, block: Any) -> Any:
     if kind == "guardContent" and isinstance(value, dict):
         # What a guardrail has to look at: a text or an image in a wrapping.
         text = get_text(get_dict(value, "text"), "text")
-        return {"type": "text", "text": text} if text else parse_block(writer, value)
+        if text:
+            return {"type": "text", "text": text}
+        return parse_block(writer, value)
     if kind in _MEDIA and isinstance(value, dict):
         return _parse_media(kind, value)
     if kind == "searchResult" and isinstance(value, dict):
@@ -182,8 +202,9 @@ def _parse_media(kind: str, value: JsonObject) -> JsonObject:
     if name and media_type is None and kind != "document":
         media_type = name if "/" in name else f"{kind}/{name}"
     source = get_dict(value, "source")
-    data = source.get("bytes")
-    rest = {key: field for key, field in source.items() if key != "bytes"}
+    rest = dict(source)
+    data = rest.pop("bytes", None)
+    # Python's SDK has bytes here, which recordings write as base64, plain or in an object.
     if isinstance(data, dict) and isinstance(data.get("base64"), str):
         data = data["base64"]
     if isinstance(data, str):
@@ -194,8 +215,13 @@ def _parse_media(kind: str, value: JsonObject) -> JsonObject:
     if location:
         del rest["s3Location"]
         block["url"] = location
+    filename = value.get("name")
+    if filename is not None:
+        block["filename"] = filename
+    if name and not media_type:
+        # A format without a known media type is kept as it was named.
+        block["format"] = name
     others = {key: field for key, field in value.items() if key not in ("source", "format", "name")}
-    block |= drop_nulls({"filename": value.get("name"), "format": name if not media_type else None})
     return block | drop_nulls(rest | others)
 
 

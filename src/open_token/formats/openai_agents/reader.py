@@ -14,7 +14,7 @@ from open_token.formats.openai_agents.items import (
     to_api_item,
 )
 from open_token.formats.shared import responses_items
-from open_token.formats.shared.fields import JsonObject, as_text
+from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, get_text
 from open_token.formats.shared.notes import format_kind
 from open_token.formats.shared.responses_content import parse_usage
 from open_token.model.document import Usage
@@ -38,7 +38,8 @@ class _StateReader:
     def __init__(self, draft: Draft, state: JsonObject) -> None:
         self._draft = draft
         self._state = state
-        self._voices: dict[str, responses_items.ItemActors] = {}
+        self._actors: dict[str, responses_items.ItemActors] = {}
+        """The actors of each agent, by its name."""
         self._events: dict[bytes, str] = {}
         """The events of items of the model, by the identity of the item."""
         self._known_items: set[bytes] = set()
@@ -49,6 +50,8 @@ class _StateReader:
         self._usage: Counter[str] = Counter()
 
     def read(self) -> None:
+        # The order of the lists is that of the conversation; what was read from one list is known
+        # when the next one repeats it.
         self._read_facts()
         self._read_input()
         for number, item in enumerate(self._merge_items(), 1):
@@ -72,6 +75,7 @@ class _StateReader:
         if conversation_id:
             self._draft.conversation["id"] = conversation_id
         name = as_text(trace.get("workflow_name"))
+        # The SDK's default says nothing about the conversation.
         if name and name != _DEFAULT_WORKFLOW:
             self._draft.conversation["title"] = name
 
@@ -79,10 +83,14 @@ class _StateReader:
         given = get_field(self._state, "original_input")
         if given is None:
             return
-        items = given if isinstance(given, list) else [{"role": "user", "content": given}]
+        items = given
+        if not isinstance(given, list):
+            items = [{"role": "user", "content": given}]
         actors = self._get_actors(get_field(self._state, "current_agent"))
         for number, item in enumerate(items, 1):
-            api_item = to_api_item(item) if isinstance(item, dict) else item
+            api_item = item
+            if isinstance(item, dict):
+                api_item = to_api_item(item)
             event = responses_items.add_item(self._draft, api_item, actors, place=f"input {number}")
             if isinstance(api_item, dict) and get_item_id(api_item) is not None:
                 self._remember_item(api_item, event)
@@ -106,13 +114,19 @@ class _StateReader:
         if len(shorter) > len(longer):
             longer, shorter = shorter, longer
         known = {identify_item(item) for item in longer}
-        return longer + [item for item in shorter if identify_item(item) not in known]
+        merged = list(longer)
+        for item in shorter:
+            if identify_item(item) not in known:
+                merged.append(item)
+        return merged
 
     def _get_actors(self, agent: Any) -> responses_items.ItemActors:
-        name = (as_text(agent.get("name")) if isinstance(agent, dict) else None) or "assistant"
-        if name not in self._voices:
-            self._voices[name] = responses_items.ItemActors(self._draft, name=name)
-        return self._voices[name]
+        name = "assistant"
+        if isinstance(agent, dict):
+            name = as_text(agent.get("name")) or name
+        if name not in self._actors:
+            self._actors[name] = responses_items.ItemActors(self._draft, name=name)
+        return self._actors[name]
 
     def _read_item(self, item: Any, place: str) -> None:
         if not isinstance(item, dict):
@@ -150,9 +164,10 @@ class _StateReader:
 
     def _annotate_handoff(self, item: JsonObject) -> None:
         data: JsonObject = {"kind": "handoff"}
+        source = get_field(item, "source_agent")
         target = get_field(item, "target_agent")
-        for key, agent in (("from", get_field(item, "source_agent")), ("to", target)):
-            name = as_text(agent.get("name")) if isinstance(agent, dict) else None
+        for key, agent in (("from", source), ("to", target)):
+            name = get_text(agent, "name")
             if name is not None:
                 data[key] = name
         self._draft.add_annotation(data, actor=self._get_actors(target).assistant)
@@ -177,9 +192,13 @@ class _StateReader:
 
     def _read_interruptions(self) -> None:
         step = get_field(self._state, "current_step")
-        data = _get_object(step, "data") if isinstance(step, dict) else {}
+        data: JsonObject = {}
+        if isinstance(step, dict):
+            data = _get_object(step, "data")
         interruptions = data.get("interruptions")
-        for number, item in enumerate(interruptions if isinstance(interruptions, list) else (), 1):
+        if not isinstance(interruptions, list):
+            interruptions = []
+        for number, item in enumerate(interruptions, 1):
             self._read_item(item, f"interruption {number}")
         if data.get("error") is not None:
             self._draft.add_annotation({"kind": "error", "error": data["error"]})
@@ -187,21 +206,18 @@ class _StateReader:
     def _read_responses(self) -> None:
         """Read the responses of the model: their usage, and output that no list of items has."""
         for number, response in enumerate(self._get_list("model_responses"), 1):
-            output = response.get("output") if isinstance(response, dict) else None
+            place = f"response {number}"
+            fields = response if isinstance(response, dict) else {}
+            output = fields.get("output")
             if not isinstance(output, list):
-                self._draft.note_omission(
-                    "unknown-response", f"response {number}", "a response without output"
-                )
-            items: list[JsonObject] = []
-            for item in output if isinstance(output, list) else ():
-                if isinstance(item, dict):
-                    items.append(to_api_item(item))
+                self._draft.note_omission("unknown-response", place, "a response without output")
+            items = [to_api_item(item) for item in as_dicts(output)]
             for item in items:
                 if identify_raw_item(item) not in self._known_items:
+                    # A response does not say which agent it is of; mostly it is the current one.
                     actors = self._get_actors(get_field(self._state, "current_agent"))
-                    self._add_raw_item(item, actors, f"response {number}")
-            usage = response.get("usage") if isinstance(response, dict) else None
-            self._add_usage(items, _read_usage(usage))
+                    self._add_raw_item(item, actors, place)
+            self._add_usage(items, _read_usage(fields.get("usage")))
 
     def _add_usage(self, items: list[JsonObject], response_usage: Usage | None) -> None:
         """Put the usage of a response on its first event that is not reasoning."""
@@ -209,6 +225,7 @@ class _StateReader:
             return
         self._usage.update(cast(dict[str, int], response_usage))
         if response_usage.get("reasoning_tokens"):
+            # The model reasoned, so where the state has no reasoning, it was not handed out.
             self._draft.without_thoughts = "unavailable"
         visible = [item for item in items if item.get("type") != "reasoning"]
         for item in visible or items:
@@ -246,10 +263,10 @@ class _StateReader:
 
     def _read_nested_usage(self, total: Usage | None) -> None:
         """Add the usage of agents that ran as tools: only the total includes it."""
-        rest = {
-            name: count - self._usage[name]
-            for name, count in cast(dict[str, int], total or {}).items()
-        }
+        rest: dict[str, int] = {}
+        for name, count in cast(dict[str, int], total or {}).items():
+            rest[name] = count - self._usage[name]
+        # A total that is smaller than its parts counts something else.
         if any(rest.values()) and min(rest.values()) >= 0:
             self._draft.add_annotation(
                 {"kind": "usage", "of": "agents that ran as tools"}, usage=cast(Usage, rest)
