@@ -26,6 +26,12 @@ def addresses(text: str) -> list[str]:
     "text",
     [
         "742 Evergreen Terrace, Springfield, IL 62704",
+        "Sonnenberg 45\n71751 Bad Soden",
+        "Lipova 129/4, 554 16 Ostrava",
+        "Via Verdi, 53 - 45543 Reggio Calabria",
+        "Plot 162, Lal Bagh Road, Mysuru, 583279",
+        "Flat 9, Vasant Kunj II, Delhi - 183848",
+        "Mevlana Sokak No: 11, Konya",
         "2456 Northcote Avenue\n Suite 510\n Ballarat\n Australia 91234",
         "PSC 0413, Box 8144\nAPO AA 42323",
         "221B Baker Street, London NW1 6XE",

@@ -35,30 +35,36 @@ OPENING = r"[brufBRUF@]?(?:\\{0,3}[\"'`(\[{]){0,3}[ \t]{0,4}"
 _CAPITAL = r"(?:[A-Z]|[\xc3-\xd4][\x80-\xbf])"
 _LETTERS = r"[A-Za-z\x80-\xff'.-]*"
 _NAME = _CAPITAL + _LETTERS
-_NUMBER = r"[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4}[A-Za-z]?)?"
+_NUMBER = r"[0-9]{1,5}[A-Za-z]?(?:[/-](?:[0-9]{1,4}[A-Za-z]?|[A-Z]\b))?"
 _GAP = r"(?:[ ,]{1,3}\n?[ ,]{0,8}|\n[ ,]{0,8})"
 _UNIT = (
     r"(?:(?:Apt|APT|apt|Apartment|Suite|SUITE|suite|Ste|Unit|Floor|Flat|Room|Apto|Wohnung|Piso|Int|Kv|кв)\b\.?|#) ?"
-    r"[0-9A-Za-z-]{1,6}\b"
+    r"[0-9A-Za-z-]{1,6}\b|[0-9]{1,2}(?:º|°|ª)(?: ?[A-Z]\b)?"
 )
 _OF = "de|del|do|da|la|le|les|en|an|am|im|op|na|nad|pod|u|v|sur|sous|der|den|di|of"
 _TOWN = rf"{_NAME}(?:[ -](?:(?:{_OF}) ){{0,2}}{_NAME}){{0,3}}(?: \({_NAME}\))?"
+# Post codes that stand before their town in some country, and those that stand behind it.
+_CODE_BEFORE = r"(?:[A-Z]{1,2}-)?(?:[0-9]{5}-[0-9]{3}|[0-9]{4} ?[A-Z]{2}\b|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4,6})"
 _POST_CODE = (
-    r"(?:(?:[A-Z]{2} )?[0-9]{3,6}(?:-[0-9]{3,4})?|[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}|"
+    r"(?:(?:[A-Z]{2,3} )?[0-9]{3,6}(?:-[0-9]{3,4})?|[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}|"
     r"(?:[A-Z]{2} )?[A-Z][0-9][A-Z] [0-9][A-Z][0-9])\b"
 )
-_WITH_UNIT = rf"(?:{_GAP}{_UNIT}){{1,2}}(?:{_GAP}{_TOWN}){{0,3}}(?:{_GAP}{_POST_CODE})?"
-_WITH_CODE = rf"(?:{_GAP}{_TOWN}){{1,4}}{_GAP}{_POST_CODE}(?:{_GAP}{_TOWN})?"
-_CODE_FIRST = rf"{_GAP}[0-9]{{4,5}} {_TOWN}(?:, ?{_TOWN})?"
-_WITH_TOWN = rf"(?:, ?(?:[0-9]{{4,6}} )?{_TOWN}){{1,2}}"
+_CODE_GAP = rf"(?:{_GAP}| - )"
+_CODE_FIRST = rf"{_CODE_GAP}{_CODE_BEFORE} {_TOWN}(?:, ?{_TOWN})?(?: \([A-Z]{{2}}\))?"
+_WITH_UNIT = rf"(?:{_GAP}(?:{_UNIT})){{1,2}}(?:{_CODE_FIRST}|(?:{_GAP}{_TOWN}){{0,3}}(?:{_GAP}{_POST_CODE})?)"
+_WITH_CODE = rf"(?:{_GAP}{_TOWN}(?: - [A-Z]{{2}})?){{1,4}}{_CODE_GAP}{_POST_CODE}(?:{_GAP}{_TOWN})?"
+_WITH_TOWN = rf"(?:, ?(?:{_CODE_BEFORE} )?{_TOWN}){{1,2}}"
 
 ADDRESS_FORMS = {
     "{CAPITAL}": _CAPITAL,
     "{NAME}": _NAME,
     "{HOUSE}": _NUMBER,
-    "{UNIT}": _UNIT,
+    "{UNIT}": rf"(?:{_UNIT})",
     "{GAP}": _GAP,
     "{TOWN}": _TOWN,
+    "{CODE_GAP}": _CODE_GAP,
+    "{CODE_BEFORE}": _CODE_BEFORE,
+    "{POST_CODE}": _POST_CODE,
     "{REST}": rf"(?:{_WITH_UNIT}|{_CODE_FIRST}|{_WITH_CODE}|{_WITH_TOWN})?",
 }
 """Bytes are matched, not characters: outside of ASCII a character has several bytes, and the first

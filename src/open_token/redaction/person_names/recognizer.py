@@ -51,21 +51,6 @@ _PART = lazy_compile(_UNIT)
 _ENUMERATION = lazy_compile(
     rf"{_FIRST}{_LETTERS}(?:(?:,? (?:and|und|y|et|e|og|och|en|i|&) |, |/){_UNIT}(?! [{_UPPER}])){{1,15}}"
 )
-_SIGNS_OF_ENUMERATION = (
-    ", ",
-    "/",
-    " and ",
-    " & ",
-    " und ",
-    " y ",
-    " et ",
-    " e ",
-    " og ",
-    " och ",
-    " en ",
-    " i ",
-)
-_LOWER_WORD = r"([^\W\d_]{3,24}(?:-[^\W\d_]{2,24})?)(?: ([^\W\d_]{3,24}))?(?![\w@])"
 _LOWER_CUES = (
     r"(?:my|your|his|her|the) name(?:'s| is| was)?|name\??|i am|i'm|im|this is|call me|ask|asked|tell|told|remind|thanks|"
     r"thank you|regards|cheers|dear|hi|hello|hey|contact|customer|client|patient|colleague|boss|manager|wife|husband|"
@@ -74,15 +59,16 @@ _LOWER_CUES = (
     r"mail from|table for|shouted at|given|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo|sono|mi chiamo|eu sou|"
     r"меня зовут|says|by"
 )
-_LOWER_AFTER_CUE = lazy_compile(
-    rf"(?<![^\W_])(?:{_LOWER_CUES})[,:=?]?[ \"'\\]{{0,3}}(?<!\w){_LOWER_WORD}", re.IGNORECASE
+_CUE_BEFORE_LOWER = lazy_compile(
+    rf"(?<![^\W_])(?:{_LOWER_CUES})[,:=?]?[ \"'\\]{{0,3}}$", re.IGNORECASE
 )
-_LOWER_BEFORE_VERB = lazy_compile(
-    rf"(?<![\w./@-]){_LOWER_WORD}(?:'s\b|:|,? (?:called|said|says|asked|asks|wrote|replied|told|shouted|lives|lived|had given|"
-    r"has been|is my|is a very|and i|will be talking)\b)"
+_VERB_AFTER_LOWER = lazy_compile(
+    r"'s\b|:|,? (?:called|said|says|asked|asks|wrote|replied|told|shouted|lives|lived|had given|has been|is my|"
+    r"is a very|and i|will be talking)\b"
 )
 _MIN_LENGTH_OF_LOWER = 4
 _SMALL_WORD = lazy_compile(r"(?<![\w./@-])[^\W\d_A-Z]{4,24}(?:-[^\W\d_]{2,24})?(?!\w)")
+_NEXT_SMALL_WORD = lazy_compile(r" ([^\W\d_A-Z]{4,24}(?:-[^\W\d_]{2,24})?)(?!\w)")
 _NO_LOWER_NAMES: set[str] = set()
 """Words in small letters that are no given names."""
 _CODE_AFTER = lazy_compile(r"[\w(\[{/\\=@#$%^~+|]|\.\w|::|-\w|->| ?=[^=]|</")
@@ -361,13 +347,16 @@ class _Token(NamedTuple):
 def find_names(line: str) -> list[tuple[int, int]]:
     """Return the spans of names in a line, in order."""
     spans: list[tuple[int, int]] = []
+    count = 0
     for run in _RUN.finditer(line):
         text = run[0]
+        count += 1
         # Most capitalized words are alone and no names: one look-up is enough.
         if " " in text or len(text) > _MAX_WORD_LENGTH or _may_be_name(text):
             spans += _iter_names(line, run.start(), run.end())
     known = set(spans)
-    for span in (*_find_listed_names(line), *_find_lower_names(line)):
+    listed = _find_listed_names(line) if count > 1 or "/" in line else ()
+    for span in (*listed, *_find_lower_names(line)):
         if not any(span[0] < end and start < span[1] for start, end in known):
             known.add(span)
     return sorted(known)
@@ -375,8 +364,6 @@ def find_names(line: str) -> list[tuple[int, int]]:
 
 def _find_listed_names(line: str) -> Iterator[tuple[int, int]]:
     """Yield the names of an enumeration of single words, most of which the lists have."""
-    if not any(sign in line for sign in _SIGNS_OF_ENUMERATION):
-        return
     for match in _ENUMERATION.finditer(line):
         if _CODE_AFTER.match(line, match.end()):
             continue
@@ -392,7 +379,7 @@ def _find_listed_names(line: str) -> Iterator[tuple[int, int]]:
 
 def _find_lower_names(line: str) -> Iterator[tuple[int, int]]:
     """Yield names in small letters behind or before words that leave little doubt."""
-    words = set(_SMALL_WORD.findall(line)) - _NO_LOWER_NAMES
+    words = set(_SMALL_WORD.findall(line)) - _NO_LOWER_NAMES - load_common_words()
     if not words:
         return
     # Most words are none, and the same ones come again and again.
@@ -402,15 +389,19 @@ def _find_lower_names(line: str) -> Iterator[tuple[int, int]]:
     _NO_LOWER_NAMES.update(no_names)
     if len(no_names) == len(words):
         return
-    for pattern in (_LOWER_AFTER_CUE, _LOWER_BEFORE_VERB):
-        for match in pattern.finditer(line):
-            start, end = match.span(1)
-            if not _is_lower_given(match[1]):
-                continue
-            if match[2] and _is_lower_family(match[2]):
-                end = match.end(2)
-            if not _CODE_AFTER.match(line, end):
-                yield start, end
+    end = 0
+    for match in _SMALL_WORD.finditer(line):
+        if match.start() < end or match[0] in _NO_LOWER_NAMES or match[0] in load_common_words():
+            continue
+        start, end = match.span()
+        following = _NEXT_SMALL_WORD.match(line, end)
+        if following and _is_lower_family(following[1]):
+            end = following.end()
+        if _CODE_AFTER.match(line, end):
+            continue
+        before = line[max(0, start - _CUE_LENGTH) : start]
+        if _VERB_AFTER_LOWER.match(line, end) or _CUE_BEFORE_LOWER.search(before):
+            yield start, end
 
 
 def _is_lower_given(word: str) -> bool:

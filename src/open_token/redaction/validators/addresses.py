@@ -26,6 +26,7 @@ _STREET_WORDS = frozenset(
 _ROAD_WORDS = frozenset(
     "street st avenue ave road rd boulevard blvd lane ln drive dr court ct".split()
 )
+_YEAR = lazy_compile(r"(?:19|20)\d\d")
 # With a postal code, or a word for addresses before it, common words may name a street.
 _POSTAL_CODE = lazy_compile(
     r"\b(?:[A-Z]{2} \d{5}|[A-Z]{1,2}\d[0-9A-Z]? \d[A-Z]{2}|[A-Z]\d[A-Z] \d[A-Z]\d)\b"
@@ -68,6 +69,24 @@ def is_named_street(candidate: Candidate) -> bool:
     if not names or names[0] in _COUNTED_THINGS:
         return False
     return any(name not in load_common_words() for name in names)
+
+
+def is_coded_street(candidate: Candidate) -> bool:
+    """Accept a street with number, post code and town, if not all of its words are common."""
+    names = [strip_accents(word) for word in _WORD.findall(candidate.value) if len(word) > 2]
+    if len(names) < 2 or names[0] in _COUNTED_THINGS or _FOUNDATION.search(candidate.value):
+        return False
+    rare = [name for name in names if name not in load_common_words()]
+    return len(rare) * 3 >= len(names) and not _COUNTED_THINGS.intersection(names)
+
+
+def is_post_code(candidate: Candidate) -> bool:
+    """Reject a year, and a number behind the name of a thing that is counted."""
+    value = candidate.value
+    if _YEAR.fullmatch(value):
+        return False
+    names = [strip_accents(word) for word in _WORD.findall(value)]
+    return not _COUNTED_THINGS.intersection(names)
 
 
 def is_mail_box(candidate: Candidate) -> bool:

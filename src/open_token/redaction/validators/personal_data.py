@@ -5,7 +5,13 @@ import re
 
 from open_token.redaction.lazy_patterns import lazy_compile
 from open_token.redaction.validators import Candidate, Validator
-from open_token.redaction.validators.addresses import is_mail_box, is_named_street, is_street
+from open_token.redaction.validators.addresses import (
+    is_coded_street,
+    is_mail_box,
+    is_named_street,
+    is_post_code,
+    is_street,
+)
 from open_token.redaction.validators.national_ids import is_checked, is_distinct, is_registered
 from open_token.redaction.validators.numbers import (
     extract_digits,
@@ -367,6 +373,8 @@ VALIDATORS: dict[str, Validator] = {
     "chinese_id": _build_stdnum_validator("cn.ric"),
     "street": is_street,
     "street_named": is_named_street,
+    "street_coded": is_coded_street,
+    "post_code": is_post_code,
     "mail_box": is_mail_box,
     "user_name": _is_home_folder,
     "owner": _is_file_owner,
