@@ -62,7 +62,7 @@ FOUND_BY_CONTEXT = frozenset(
     "private-jwk seed-phrase compared-secret spoken-password spaced-password sidekiq-setting "
     "zapier-hook pipedream-hook calendar-address curl-key connection-string portainer-token "
     "intercom-token authress-key teamwork-token fullstory-key"
-    "onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
+    "structured-value one-time-code onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
 )
 # A wrapped line is looked at where it ends with the head of a token that many use, or with a name
 # and its value.

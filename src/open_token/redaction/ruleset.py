@@ -191,7 +191,7 @@ def parse_rule(entry: dict[str, Any], level: str) -> Rule:
     fields.setdefault("validator", "token" if level == "secrets" else "")
     encoded = _list_base64_forms(entry.get("encoded", []))
     near_words = list(load_near_words(entry["near_words"])) if "near_words" in entry else []
-    words = _match_any(near_words or entry.get("words") or entry.get("near") or encoded)
+    words = join_words(near_words or entry.get("words") or entry.get("near") or encoded)
     if "near" in entry:
         value = entry["value"]
         fields["pattern"] = _expand_macros("{WORDS}{ASSIGN}(" + value + ")", words)
@@ -228,7 +228,7 @@ def _list_base64_forms(words: list[str]) -> list[str]:
     return sorted(forms)
 
 
-def _match_any(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     """Return a pattern for any of these words; only ASCII is matched in either case, since the
     engines agree on that alone."""
     alternatives = []

@@ -6,7 +6,7 @@ A bare word is a value only where another line of the same form stands beside it
 from collections.abc import Iterator
 
 from open_token.redaction.lazy_patterns import lazy_compile
-from open_token.redaction.structures.names import Name, Pair, strip_span
+from open_token.redaction.structures.names import Name, Pair, skip_quote_signs, strip_span
 
 _MAX_LINES = 100
 _LINE_LENGTH = 1_024
@@ -42,6 +42,8 @@ _CONTAINER = lazy_compile(
 _CODE_END = (b",", b";", b"{", b"(", b"}", b")")
 _COMPOUND_SIGNS = frozenset(b"_.")
 _SECTION_REACH = 20
+_MAX_LIST = 4_096
+_STRING = lazy_compile(rb"\"([^\"\\\r\n]+)\"|'([^'\\\r\n]+)'")
 
 Span = tuple[int, int]
 
@@ -63,6 +65,8 @@ def list_pairs(name: Name) -> list[Pair]:
     rest = name.text[start : name.line_end].strip()
     if not rest or _BLOCK_SIGN.match(rest):
         return _list_block(name, is_text=bool(rest))
+    if rest.startswith(b"["):
+        return _list_items(name, start)
     # A compound name is no word of a sentence.
     is_compound = not _COMPOUND_SIGNS.isdisjoint(name.word.lstrip(b"-_."))
     if not (is_compound and sign[0] != b" = ") and not _has_neighbour(
@@ -84,7 +88,7 @@ def _list_bare_value(name: Name, start: int) -> list[Pair]:
 
 def _has_neighbour(name: Name, sign: bytes, *, is_spaced: bool) -> bool:
     """Return whether a line above or below has the same form, and neither is code."""
-    neighbours = [_find_line(name.text, name.line_start - 1, -1)]
+    neighbours = [_find_line(name.text, _find_end_above(name), -1)]
     neighbours.append(_find_line(name.text, name.line_end, 1))
     lines = [name.text[start:end] for start, end in neighbours if start < end]
     if any(line.rstrip().endswith(_CODE_END) for line in lines):
@@ -100,7 +104,7 @@ def _has_neighbour(name: Name, sign: bytes, *, is_spaced: bool) -> bool:
 
 
 def _has_section_above(name: Name) -> bool:
-    position = name.line_start - 1
+    position = _find_end_above(name)
     for _ in range(_SECTION_REACH):
         start, end = _find_line(name.text, position, -1)
         line = name.text[start:end]
@@ -108,8 +112,13 @@ def _has_section_above(name: Name) -> bool:
             return True
         if not _SPACED_EQUALS_LINE.fullmatch(line):
             return False
-        position = start - 1
+        position = name.text.rfind(b"\n", max(0, start - _LINE_LENGTH), start)
     return False
+
+
+def _find_end_above(name: Name) -> int:
+    """Return where the line above ends; -1 if there is none."""
+    return name.text.rfind(b"\n", max(0, name.line_start - _LINE_LENGTH), name.line_start)
 
 
 def _find_line(text: bytes, position: int, direction: int) -> Span:
@@ -119,6 +128,7 @@ def _find_line(text: bytes, position: int, direction: int) -> Span:
             return 0, 0
         first = max(0, position - _LINE_LENGTH)
         start = text.rfind(b"\n", first, position) + 1 or first
+        start = skip_quote_signs(text, start, position)
         return start, _strip_return(text, start, position)
     start = text.find(b"\n", position, position + 2) + 1
     if not start:
@@ -126,7 +136,7 @@ def _find_line(text: bytes, position: int, direction: int) -> Span:
     end = text.find(b"\n", start, start + _LINE_LENGTH)
     if end < 0:
         end = min(len(text), start + _LINE_LENGTH)
-    return start, _strip_return(text, start, end)
+    return skip_quote_signs(text, start, end), _strip_return(text, start, end)
 
 
 def _strip_return(text: bytes, start: int, end: int) -> int:
@@ -148,7 +158,7 @@ def _list_of_value_line(name: Name) -> list[Pair]:
     if name.after.strip(b" \t\"',"):
         return []
     text = name.text
-    spans = [_find_line(text, name.line_start - 1, -1), *list(_iter_lines_below(name))[:2]]
+    spans = [_find_line(text, _find_end_above(name), -1), *list(_iter_lines_below(name))[:2]]
     for start, end in spans:
         value = _VALUE_LINE.fullmatch(text[start:end].rstrip())
         if value:
@@ -169,6 +179,17 @@ def _list_section(name: Name) -> list[Pair]:
             span = strip_span(name.text, start + item.start(2), start + item.end(2))
             pairs.append(Pair(item[1], *span, name.word))
     return pairs
+
+
+def _list_items(name: Name, start: int) -> list[Pair]:
+    """Return the strings of a list of secrets, on its line or below it."""
+    if _CONTAINER.search(name.word) is None:
+        return []
+    end = name.text.find(b"]", start, start + _MAX_LIST)
+    strings = _STRING.finditer(name.text, start, end) if end > 0 else ()
+    return [
+        Pair(b"item", *item.span(1 if item[1] is not None else 2), name.word) for item in strings
+    ]
 
 
 def _list_block(name: Name, *, is_text: bool) -> list[Pair]:

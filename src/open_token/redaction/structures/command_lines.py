@@ -8,7 +8,8 @@ from open_token.redaction.structures.names import Name, Pair, strip_span
 _MAX_ARGUMENTS = 48
 _ARGUMENT = lazy_compile(rb"[ \t]+(\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s|<>;&]+)")
 _OPTION_VALUE = lazy_compile(
-    rb"(?:=|[ \t]+|[\"'],[ \t]*)\\{0,3}(\"[^\"\\\r\n]*\"|'[^'\\\r\n]*'|[^\s\"'|<>;&()\\-][^\s\"'|<>;&()\\]*)"
+    rb"(?:=|[ \t]+|[\"'],[ \t]*)\\{0,3}"
+    rb"(\"[^\"\\\r\n]*\"|'[^'\\\r\n]*'|[^\s\"'|<>;&()\\-][^\s\"'|<>;&()\\]*)"
 )
 _PROGRAM_START = lazy_compile(rb"(?:^|[\s;|&(\"'`$/])$")
 _NAME = b"password"
@@ -16,7 +17,8 @@ _NAME = b"password"
 _NETRC = lazy_compile(rb"[ \t]+\S{1,100}\s{1,40}password[ \t]+(\S{4,200})")
 _HERE_STRING = lazy_compile(rb"[^\r\n|;]{0,200}<<<[ \t]*(\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s|<>;&]+)")
 _ECHO_BEFORE = lazy_compile(
-    rb"\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+)?(\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s|<>;&]+)[ \t]*\|[ \t]*(?:\w+[ \t]+){0,3}$"
+    rb"\b(?:echo|printf)[ \t]+(?:-\w+[ \t]+)?(\"[^\"\r\n]*\"|'[^'\r\n]*'|[^\s|<>;&]+)"
+    rb"[ \t]*\|[ \t]*(?:\w+[ \t]+){0,3}$"
 )
 
 

@@ -6,6 +6,9 @@ _MAX_LINE = 1_024
 """Of a longer line only this much is looked at, before a name and after it."""
 
 
+_MAX_QUOTES = 8
+
+
 class Pair(NamedTuple):
     """A value in a text with its name, and with the name of what contains both."""
 
@@ -41,7 +44,7 @@ class Name(NamedTuple):
             line_end = last
         elif text[line_end - 1 : line_end] == b"\r" and line_end > end:
             line_end -= 1
-        return cls(text, start, end, line_start, line_end)
+        return cls(text, start, end, skip_quote_signs(text, line_start, start), line_end)
 
     @property
     def word(self) -> bytes:
@@ -57,6 +60,15 @@ class Name(NamedTuple):
     def after(self) -> bytes:
         """The line after the name."""
         return self.text[self.end : self.line_end]
+
+
+def skip_quote_signs(text: bytes, start: int, end: int) -> int:
+    """Return where a line begins behind the signs of a quotation (`> `)."""
+    for _ in range(_MAX_QUOTES):
+        if start >= end or text[start : start + 1] != b">":
+            break
+        start += 2 if text[start + 1 : start + 2] == b" " else 1
+    return start
 
 
 def strip_span(text: bytes, start: int, end: int) -> tuple[int, int]:

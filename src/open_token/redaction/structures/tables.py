@@ -6,12 +6,13 @@ Columns are separated by commas, semicolons, tabs, bars, or two spaces and more.
 from collections.abc import Iterator
 
 from open_token.redaction.lazy_patterns import lazy_compile
-from open_token.redaction.structures.names import Name, Pair, strip_span
+from open_token.redaction.structures.names import Name, Pair, skip_quote_signs, strip_span
 
 _SEPARATORS = (b"|", b"\t", b";", b",")
 _MAX_CELLS = 64
 _MAX_HEADER = 48
 _MAX_ROWS = 100_000
+_MAX_ABOVE = 2_048
 _AROUND_CELL = b" \"'*`"
 _HEADER_CELL = lazy_compile(rb"[A-Za-z_\x80-\xff\"'*`][^\r\n|\t;,:=(){}<>]{0,47}")
 _RULE = lazy_compile(rb"[-+|:=\s\xe2\x94\x80-\xbf]*[-=\xe2][-+|:=\s\xe2\x94\x80-\xbf]*")
@@ -25,8 +26,8 @@ def list_pairs(name: Name) -> list[Pair]:
     """Return the cells below a name in the first row of a table."""
     separator = _find_separator(name)
     if separator:
-        return _list_separated(name, separator)
-    return _list_aligned(name)
+        return _list_separated(name, separator) or _list_of_row(name, separator)
+    return _list_aligned(name) or _list_of_aligned_row(name)
 
 
 def _find_separator(name: Name) -> bytes:
@@ -68,13 +69,34 @@ def _list_separated(name: Name, separator: bytes) -> list[Pair]:
     return pairs
 
 
+def _list_of_row(name: Name, separator: bytes) -> list[Pair]:
+    """Return the cell beside a name that begins its row, in a table of two or three columns."""
+    if separator not in (b"|", b"\t"):
+        return []
+    cells = _split_row(name.text, name.line_start, name.line_end, separator)
+    if not 2 <= len(cells) <= 3 or not cells[0][0] <= name.start <= cells[0][1]:
+        return []
+    return [Pair(name.word, *strip_span(name.text, *cells[1]))]
+
+
+def _list_of_aligned_row(name: Name) -> list[Pair]:
+    if name.text[name.line_start : name.start].strip():
+        return []
+    gap = _GAP.match(name.text, name.end, name.line_end)
+    if gap is None:
+        return []
+    cells = _split_aligned(name.text, gap.end(), name.line_end)
+    return [Pair(name.word, *cells[0])] if len(cells) <= 2 else []
+
+
 def _is_first_row(name: Name, separator: bytes, count: int) -> bool:
     """Return whether the line above a name is no row of the same table."""
     text = name.text
-    above_end = name.line_start - 1
-    if above_end < 0 or text[above_end : name.line_start] != b"\n":
-        return above_end < 0 or text[above_end : name.line_start] == b"\x01"
-    above_start = text.rfind(b"\n", max(0, above_end - 2_048), above_end) + 1
+    above_end = text.rfind(b"\n", max(0, name.line_start - _MAX_ABOVE), name.line_start)
+    if above_end < 0:
+        return name.line_start < _MAX_ABOVE
+    above_start = text.rfind(b"\n", max(0, above_end - _MAX_ABOVE), above_end) + 1
+    above_start = skip_quote_signs(text, above_start, above_end)
     above = text[above_start:above_end]
     if separator not in above or _RULE.fullmatch(above):
         return True
@@ -97,6 +119,7 @@ def _iter_rows(text: bytes, position: int) -> Iterator[Span]:
         if position < 0:
             position = len(text)
         end = position - 1 if text[position - 1 : position] == b"\r" else position
+        start = skip_quote_signs(text, start, end)
         if not text[start:end].strip():
             return
         yield start, end

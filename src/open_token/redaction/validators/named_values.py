@@ -26,20 +26,22 @@ from open_token.redaction.validators.values import (
 )
 
 _PASSWORD_NAME = lazy_compile(
-    r"(?i)(?:passw(?:or)?d|passwort|passphrase|passcode|pwd|pass|psk|kennwort|contraseña|contrasena|senha|"
-    r"mot_?de_?passe|wachtwoord|hasło|haslo|heslo|lösenord|пароль|密码|密碼|パスワード|비밀번호|pre-shared-key)"
+    r"(?i)(?:passw(?:or)?d|passwort|passphrase|passcode|pwd|pass|psk|pre-shared-key|kennwort|"
+    r"contraseña|contrasena|senha|mot_?de_?passe|wachtwoord|hasło|haslo|heslo|lösenord|пароль|"
+    r"密码|密碼|パスワード|비밀번호)"
     r"[_-]?(?:value|plain|text|raw|[0-9]{1,2})?$"
 )
 # Labels of buttons and of messages end with the same words: "resetPassword", "wrong_password".
 _LABEL_NAME = lazy_compile(
-    r"(?i)(?:forgot|forgotten|reset|change|confirm|show|hide|enter|invalid|wrong|missing|update|verify|create|set|has|is|"
-    r"use|uses|using|require|requires|need|no|with|without|repeat|retype|old|weak|strong|bad|incorrect|generate|hash|"
-    r"encrypt|decrypt|check|validate|compare|get|ask|prompt|email_?or|by|your|type)[_ -]?"
+    r"(?i)(?:forgot|forgotten|reset|change|confirm|show|hide|enter|invalid|wrong|missing|update|"
+    r"verify|create|set|has|is|use|uses|using|require|requires|need|no|with|without|repeat|retype|"
+    r"old|weak|strong|bad|incorrect|generate|hash|encrypt|decrypt|check|validate|compare|get|ask|"
+    r"prompt|email_?or|by|your|type)[_ -]?"
     r"(?:new[_-]?|old[_-]?|user[_-]?|the[_-]?|my[_-]?)?(?:pass|pwd)|nopass"
 )
 _LABEL = lazy_compile(
-    r"(?i)pass|kennwort|required|string|optional|secret|varchar|hidden|prompt|plain|encrypted|hashed|"
-    r"^(?:yes|no|true|false|none|null|on|off|[-+]?[0-9]{1,3}|[0-9]+(?:\.[0-9]+)+|[-*•✓✗.]+)$"
+    r"(?i)pass|kennwort|required|string|optional|secret|varchar|hidden|prompt|plain|encrypted|"
+    r"hashed|^(?:yes|no|true|false|none|null|on|off|[-+]?[0-9]{1,3}|[0-9]+(?:\.[0-9]+)+|[-*•✓✗.]+)$"
 )
 _MIN_PASSWORD = 4
 _MAX_PASSWORD = 256
@@ -76,13 +78,12 @@ def is_structured_secret(candidate: Candidate) -> bool:
     if is_harmless_name(assignment) or is_words(value) or is_sentence(value):
         return False
     if container:
-        return _is_random(value)
+        return _is_random(value) or (is_password(value) and count_character_classes(value) >= 4)
     if not is_secret_name(assignment):
-        return (
-            len(value) >= _MIN_LINK
-            and measure_randomness(value) >= _SURELY_RANDOM
-            and _is_random(value)
-        )
+        is_sum = is_digest(value.rpartition("-")[2]) or is_uuid(value)
+        if is_sum or len(value) < _MIN_LINK or measure_randomness(value) < _SURELY_RANDOM:
+            return False
+        return _is_random(value)
     return is_likely_key(value)
 
 

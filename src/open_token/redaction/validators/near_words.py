@@ -8,7 +8,10 @@ import functools
 import re
 
 from open_token.redaction.lazy_patterns import lazy_compile
-from open_token.redaction.ruleset import load_near_words
+from open_token.redaction.person_names.name_lists import load_common_words
+from open_token.redaction.prefilter import Matcher, get_matcher
+from open_token.redaction.ruleset import join_words, load_near_words
+from open_token.redaction.text_encoding import decode_padded
 from open_token.redaction.validators import Candidate
 from open_token.redaction.validators.character_model import measure_randomness
 from open_token.redaction.validators.key_names import is_harmless_name, is_secret_name
@@ -38,6 +41,18 @@ _MIN_RANDOMNESS_OF_LONG = 3.0
 # A name and a sign directly before a value say what it is, but not the last word of a sentence.
 _SENTENCE = lazy_compile(r"[^\W\d_] [^\W\d_]+: +[\"'`*]*$")
 _NAMED = lazy_compile(r"([^\W\d_][\w.-]*)[\"'`*\])]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*$")
+# The number of a ticket, as in OPS-123.
+_TICKET = lazy_compile(r"[A-Z]{2,10}-[0-9]+")
+_PART = lazy_compile(
+    r"[.;?!\n]\s|,\s.*,\s|\b(?:of|by|version|library|algorithm|using|via|hash\w*|with the)\b"
+)
+_GOES_ON = lazy_compile(r"[(\[=/\\@]|:\S| ?=|\.\w")
+_MADE_UP = lazy_compile(
+    r"[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){0,3}[-_.!#$%&*+?~]{0,2}[0-9]{2,6}[!#$%&*+?~]{0,2}"
+)
+_LETTERS = lazy_compile("[A-Za-z]+")
+_MIN_MADE_UP = 8
+_MAX_LINKING_WORDS = 6
 _SIGN_BEFORE = lazy_compile(r"[=:|>(,][ \t]*$")
 _SAYS_NOTHING = frozenset(
     "is was this it here below following one value use used using try with be ist lautet es est этo 是 为".split()
@@ -55,6 +70,7 @@ _OTHER_WORDS = lazy_compile(
     r"tokens|tokenizer|public key|primary key|version|\bbuild|session[ _-]?id|request",
     re.IGNORECASE,
 )
+_DIGIT = re.compile("[0-9]")
 _WORD = lazy_compile(r"[^\W\d_]{2,}")
 _SEPARATORS = "|\t,;"
 _ALONE_BEFORE = re.compile(r"(?:^|\n)[ \t>*`\"'#|-]*$")
@@ -62,15 +78,32 @@ _ALONE_AFTER = re.compile(r"[ \t*`\"'|.]*(?:\n|$)")
 
 
 @functools.cache
-def _load_words(kind: str) -> re.Pattern[str]:
-    words = "|".join(load_near_words(kind))
-    return re.compile(f"(?:{words})", re.IGNORECASE)
+def _load_words(kind: str) -> Matcher:
+    return get_matcher(join_words(list(load_near_words(kind))))
+
+
+def _split_at_last_word(text: str, kind: str) -> tuple[str, str] | None:
+    """Return what stands before the end of the last word for secrets, and behind it."""
+    raw = text.encode("utf-8", "surrogatepass")
+    find_spans = _load_words(kind).find_spans
+    end = 0
+    while spans := find_spans(raw, end):
+        end = spans[0][1]
+    if not end:
+        return None
+    return decode_padded(raw[:end]), decode_padded(raw[end:])
+
+
+def _has_word(text: str, kind: str) -> bool:
+    return _load_words(kind).find_spans(text.encode("utf-8", "surrogatepass"), 0) is not None
 
 
 def is_near_secret(candidate: Candidate) -> bool:
     """Accept a random value near a word for secrets; a hash only right behind the word."""
     value, before, after = candidate
-    if len(value) < _MIN_LENGTH or _ID.match(value):
+    if len(value) < _MIN_LENGTH or not _DIGIT.search(value):  # the cheapest tests
+        return False
+    if _ID.match(value) or ".." in value:
         return False
     gap = _find_gap(candidate, "secret")
     if gap is None or not is_key(value) or is_integrity_hash(value) or _is_called_other(before):
@@ -100,10 +133,16 @@ def _leads_to_value(gap: str) -> bool:
 def is_near_password(candidate: Candidate) -> bool:
     """Accept, near a word for passwords, what has three kinds of characters and is no name."""
     value, before, _ = candidate
+    if count_character_classes(value) < 2:  # the cheapest test
+        return False
     gap = _find_gap(candidate, "password")
     if gap is None or len(gap) > _REACH_OF_PASSWORD or _is_other_than_password(before):
         return False
-    if not is_password(value) or is_code(value) or "/" in value:
+    if "/" in value or "passw" in value.lower() or _TICKET.fullmatch(value):
+        return False
+    if _is_linked(gap, candidate) and _is_made_up(value):
+        return True
+    if not is_password(value) or is_code(value):
         return False
     randomness = measure_randomness(value)
     if _is_quoted(candidate) and len(gap) <= _REACH_OF_QUOTED and not is_name(value):
@@ -125,18 +164,18 @@ def _find_gap(candidate: Candidate, kind: str) -> str | None:
     """
     _, before, after = candidate
     near = before[-_REACH_BEFORE:]
-    words = list(_load_words(kind).finditer(near))
-    if words:
-        gap = near[words[-1].end() :]
+    parts = _split_at_last_word(near, kind)
+    if parts:
+        gap = parts[1]
         if "\n" not in gap:
             return gap
         if _ALONE_BEFORE.search(before) and _ALONE_AFTER.match(after):
             return gap
         if _has_header(near, after, kind):
             return ""
-    following = after[:_REACH_AFTER].split("\n")[0]
-    word = _load_words(kind).search(following)
-    return following[: word.start()] if word else None
+    following = after[:_REACH_AFTER].split("\n")[0].encode("utf-8", "surrogatepass")
+    spans = _load_words(kind).find_spans(following, 0)
+    return decode_padded(following[: spans[0][0]]) if spans else None
 
 
 def _has_header(before: str, after: str, kind: str) -> bool:
@@ -148,9 +187,24 @@ def _has_header(before: str, after: str, kind: str) -> bool:
         column = row.count(separator)
         for line in lines:
             cells = line.split(separator)
-            if len(cells) > max(column, 1) and _load_words(kind).search(cells[column]):
+            if len(cells) > max(column, 1) and _has_word(cells[column], kind):
                 return True
     return False
+
+
+def _is_linked(gap: str, candidate: Candidate) -> bool:
+    """Return whether the words between a word for passwords and a value do not part the two."""
+    if _PART.search(gap) or len(_WORD.findall(gap)) > _MAX_LINKING_WORDS:
+        return False
+    return _GOES_ON.match(candidate.after) is None
+
+
+def _is_made_up(value: str) -> bool:
+    """Return whether a value is like a word that is none, with a number or a sign at its end."""
+    if len(value) < _MIN_MADE_UP or _MADE_UP.fullmatch(value) is None or is_placeholder(value):
+        return False
+    words = [word.lower() for word in _LETTERS.findall(value)]
+    return any(len(word) > 3 and word not in load_common_words() for word in words)
 
 
 def _is_quoted(candidate: Candidate) -> bool:
@@ -178,7 +232,7 @@ def _is_called_other(before: str) -> bool:
     if _SENTENCE.search(before):
         return False
     return not is_secret_name(before) and not any(
-        _load_words(kind).search(named[1]) for kind in ("secret", "password")
+        _has_word(named[1], kind) for kind in ("secret", "password")
     )
 
 

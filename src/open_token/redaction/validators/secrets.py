@@ -46,6 +46,7 @@ _FEW_CHARACTERS = 3
 _HASH_BEFORE = lazy_compile(
     r"\b(?:sha(?:1|224|256|384|512)|md5)[=:-][0-9A-Za-z+/_-]{0,80}$", re.IGNORECASE
 )
+_SUM_BEFORE = lazy_compile(r"\bh1:$")
 _BASE64_BEFORE = lazy_compile(r"[0-9A-Za-z+/]{24,}[+/]$")
 # A signing key is identified by its fingerprint.
 _FINGERPRINT = lazy_compile(r"(?:0x)?(?:[0-9A-F]{16}|[0-9A-F]{40})")
@@ -67,6 +68,7 @@ _PUBLIC_NAME = lazy_compile(
     r"anchor|marker|after|before|offset|query|cert|crt|pem|der|list|fbid|story_fbid)[ ]?=[ ]?[\"']?$",
     re.IGNORECASE,
 )
+_PARAMETER_BEFORE = lazy_compile(r"[?&][\w.-]{1,40}=$")
 _ANY_DIGIT = lazy_compile("[0-9]")
 _LONE_NAME = lazy_compile("[0-9A-Za-z]+")
 # The token in the badge of a README is public.
@@ -80,6 +82,7 @@ _HEX = lazy_compile("[0-9A-Fa-f]+")
 _TOKEN_WORD = lazy_compile(r"(?i:sk|pat|apikey|secret|token|key|api)[_-]")
 _MIXED_WITH_DIGITS = lazy_compile(r"(?=.*[a-z])(?=.*[A-Z])(?:.*[0-9]){2}")
 _MIN_DIGITS = 2
+_ASSIGNMENT_AFTER = lazy_compile(r"[ \t]*(?:=(?!=)|:=)[ \t]*[^\s=]")
 # Of one case, they must be long and alternate with digits, as in hexadecimal.
 _LONG_RUN = lazy_compile("[a-z0-9]{28,}|[A-Z0-9]{28,}")
 _DIGIT_CHANGE = lazy_compile("[0-9](?=[A-Za-z])|[A-Za-z](?=[0-9])")
@@ -189,7 +192,7 @@ def _is_aws_secret(candidate: Candidate) -> bool:
 
 
 def _is_query_secret(candidate: Candidate) -> bool:
-    if _BADGE_BEFORE.search(candidate.before):
+    if _BADGE_BEFORE.search(candidate.before) or candidate.value.isdigit():
         return False
     return is_key(candidate.value) or (len(candidate.value) >= 8 and is_random(candidate.value))
 
@@ -255,9 +258,10 @@ def _is_assigned_secret(candidate: Candidate) -> bool:
             return True
         is_quoted = before[-1:] in QUOTES
         return is_quoted and has_symbols(value) and is_password(value) and not is_code(value)
-    if len(value) < _LONG or not is_key(value):
+    if len(value) < _LONG or not is_key(value) or _SUM_BEFORE.search(before):
         return False
-    return not is_digest(value) and not is_uuid(value)
+    # The key of a cache ends with a digest: `npm-` and the hash of a file.
+    return not is_digest(value.rpartition("-")[2]) and not is_uuid(value)
 
 
 def _is_spaced_secret(candidate: Candidate) -> bool:
@@ -309,6 +313,9 @@ def _is_lone_assignment(candidate: Candidate) -> bool:
     value = candidate.value
     if is_harmless_name(candidate.before) or _PUBLIC_NAME.search(candidate.before):
         return False
+    # Pages of results and of shops have long parameters to follow people with.
+    if _PARAMETER_BEFORE.search(candidate.before):
+        return False
     if is_digest(value) or not is_key(value):
         return False
     rarest = min(len(re.findall(kind, value)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
@@ -334,6 +341,9 @@ def _is_secret_below(candidate: Candidate) -> bool:
 def _is_worded_token(candidate: Candidate) -> bool:
     """Accept a random value after a word such as `sk_` or `token-`."""
     value = candidate.value
+    # What is assigned to is a name.
+    if _ASSIGNMENT_AFTER.match(candidate.after):
+        return False
     word = _TOKEN_WORD.search(value)
     # The cheapest test: names have few digits.
     if word is None or len(_ANY_DIGIT.findall(value[:_MAX_TOKEN_LENGTH])) < _MIN_DIGITS:
