@@ -84,6 +84,32 @@ def test_a_conversation_goes_on_and_branches(client: OpenAIClient) -> None:
     assert len(client.rest.get(path)) > count
 
 
+def test_a_conversation_begins_with_messages_from_elsewhere(client: OpenAIClient) -> None:
+    history: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "My name is Ann."},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "Hello Ann."}]},
+    ]
+    response = client.create(input=[*history, {"role": "user", "content": "think"}])
+    assert response.status == "completed"
+    assert response.conversation is not None
+    state = client.rest.state(response.conversation.id)
+    texts = [
+        (turn.role, "".join(str(b.content) for b in turn.blocks if b.type == "text"))
+        for turn in state.branch()
+    ]
+    assert texts == [
+        ("user", "My name is Ann."),
+        ("assistant", "Hello Ann."),
+        ("user", "think"),
+        ("assistant", "That was a thought."),
+    ]
+    with pytest.raises(openai.BadRequestError, match="has its history on the server"):
+        client.create(
+            input=[*history, {"role": "user", "content": "x"}], previous_response_id=response.id
+        )
+
+
 def test_calls_of_the_server_are_shown(client: OpenAIClient) -> None:
     response = client.create(input=[{"role": "user", "content": "list files"}])
     (call,) = [item for item in response.output if item.type == "mcp_call"]
@@ -218,6 +244,14 @@ def test_files_and_images_are_attached(client: OpenAIClient) -> None:
         {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]},
         {"input": [{"type": "reasoning", "summary": [], "id": "x"}]},
         {"input": [{"role": "assistant", "content": "x"}]},
+        {"input": [{"role": "critic", "content": "x"}]},
+        {
+            "input": [
+                {"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]},
+                {"role": "assistant", "content": "x"},
+                {"role": "user", "content": "x"},
+            ]
+        },
         {"tools": [{"type": "web_search"}]},
         {"text": {"format": {"type": "xml"}}},
         {"extra_body": {"no_such_field": 1}},

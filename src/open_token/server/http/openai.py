@@ -6,7 +6,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from open_token.model.log_events import Json
+from open_token.model.log_events import Json, NewEvent
 from open_token.server.agent.models import build_registry
 from open_token.server.core import messages, sessions
 from open_token.server.core.messages import MessageRun, SentMessage
@@ -24,6 +24,7 @@ from open_token.server.protocols.responses_output import (
 from open_token.server.protocols.responses_request import (
     ResponseId,
     ResponseRequest,
+    build_history,
     build_message,
     decode_response_id,
     parse_request,
@@ -32,6 +33,7 @@ from open_token.server.store.rows import Caller
 from open_token.server.ws.frames import Frame
 from open_token.server.ws.sse import RunEncoder, stream_message
 from open_token.session import SessionState
+from open_token.session.actions import build_text_blocks, send_user_message
 
 router = APIRouter(tags=["OpenAI Responses"])
 _RESPONSE = {
@@ -89,7 +91,10 @@ async def create(request: Request, services: ServicesDep, caller: WriteCaller) -
         raise ApiError(400, "request body is not valid JSON", "invalid") from None
     given = parse_request(body)
     message = build_message(given)
+    history = build_history(given)
     session_id = await _open_session(services, caller, given)
+    if history:
+        await _write_history(services, caller.user.id, session_id, history)
     state = await services.journal.state(caller.user.id, session_id)
     _convert_answers(message, state)
     sent = await messages.send_message(services, caller, {**message, "session_id": session_id})
@@ -176,6 +181,24 @@ async def _open_session(services: Services, caller: Caller, given: ResponseReque
         raise ApiError(400, "conversation must be an id", "invalid")
     new = sessions.NewSession(model=given.model)
     return await sessions.create_session(services, caller, new)
+
+
+async def _write_history(
+    services: Services, owner: str, session_id: str, history: list[tuple[str, str]]
+) -> None:
+    """Begin a session with the messages that a client has from elsewhere."""
+    name = services.clock.name
+    events: list[NewEvent] = []
+    for role, text in history:
+        turn_id = name("turn")
+        if role == "user":
+            blocks = build_text_blocks(text)
+            events += send_user_message(turn_id, blocks, checkpoint_id=name("cp"))
+        else:
+            events.append(("turn.opened", {"turn": {"turn_id": turn_id}, "imported": True}))
+            events.append(("text.delta", {"turn_id": turn_id, "text": text}))
+            events.append(("turn.ended", {"turn_id": turn_id}))
+    await services.journal.write(owner, session_id, lambda _: events)
 
 
 async def _return_to(services: Services, sent: SentMessage) -> None:

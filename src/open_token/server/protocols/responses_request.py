@@ -13,6 +13,7 @@ from open_token.server.errors import ApiError, bad_request, not_found
 ASK_TOOL = "AskUserQuestion"
 """A client that lists a function of this name is asked questions by calls of it."""
 _PREFIX = "resp_"
+_ROLES = ("user", "assistant", "system", "developer")
 _WITHOUT_EFFECT = frozenset(
     {
         "include",
@@ -122,12 +123,9 @@ def build_message(request: ResponseRequest) -> Json:
     parts: list[Json] = []
     instructions = [request.instructions] if request.instructions else []
     results: list[Json] = []
-    items: list[Json]
-    if isinstance(request.input, str):
-        items = [{"role": "user", "content": request.input}]
-    else:
-        items = request.input
-    for item in items:
+    items = _list_items(request)
+    start = _count_history(items)
+    for position, item in enumerate(items):
         kind = item.get("type", "message")
         if kind == "function_call_output":
             results.append(item)
@@ -140,15 +138,8 @@ def build_message(request: ResponseRequest) -> Json:
             )
         elif item.get("role") in ("system", "developer"):
             instructions += [part["text"] for part in _convert_content(item)]
-        elif item.get("role") == "user":
+        elif position >= start:
             parts += _convert_content(item)
-        else:
-            raise ApiError(
-                400,
-                "input: messages of the assistant are not accepted; continue with "
-                "previous_response_id",
-                "unsupported_input",
-            )
     message: Json = {"headless": not request.asks}
     if request.model:
         message["model"] = request.model
@@ -163,6 +154,55 @@ def build_message(request: ResponseRequest) -> Json:
     if schema is not None:
         message["output_schema"] = schema
     return message
+
+
+def build_history(request: ResponseRequest) -> list[tuple[str, str]]:
+    """Return role and text of the messages up to the last one of the assistant.
+
+    They are the beginning of a new conversation; a session that continues has its own."""
+    items = _list_items(request)
+    start = _count_history(items)
+    if start and (request.previous_response_id or request.conversation):
+        raise ApiError(
+            400,
+            "input: a conversation that continues has its history on the server; send only what "
+            "is new",
+            "unsupported_input",
+        )
+    if start and start == len(items):
+        raise ApiError(400, "input: it ends with a message of the assistant", "unsupported_input")
+    history = []
+    for item in items[:start]:
+        if item.get("role") not in ("user", "assistant"):
+            continue
+        parts = _convert_content(item)
+        if any(part["type"] != "text" for part in parts):
+            raise ApiError(
+                400,
+                "input: images and files are accepted behind the last message of the assistant",
+                "unsupported_input",
+            )
+        history.append((item["role"], "\n\n".join(part["text"] for part in parts)))
+    return history
+
+
+def _list_items(request: ResponseRequest) -> list[Json]:
+    if isinstance(request.input, str):
+        return [{"role": "user", "content": request.input}]
+    for item in request.input:
+        is_message = item.get("type", "message") == "message"
+        if is_message and item.get("role") not in _ROLES:
+            raise ApiError(400, f"input: role must be one of {', '.join(_ROLES)}", "invalid")
+    return request.input
+
+
+def _count_history(items: list[Json]) -> int:
+    """Return the number of items up to the last message of the assistant."""
+    count = 0
+    for position, item in enumerate(items, 1):
+        if item.get("type", "message") == "message" and item.get("role") == "assistant":
+            count = position
+    return count
 
 
 def _convert_content(item: Json) -> list[Json]:
