@@ -50,7 +50,11 @@ KNOWN: dict[str, set[str]] = {
         "text 3/item/command",
     },
     # The end of an item, or of a call, says what its beginning says.
-    "codex_app_server": {"text 12/params/item/command"},
+    "codex_app_server": {
+        "added 11/params/item/content",
+        "item 11/params/item/content/0",
+        "text 19/params/item/command",
+    },
     "cursor": {"text 8/tool_call/shellToolCall/args/command"},
     # A line that a later one with the same id replaces; a context and a result that stand in the
     # file twice.

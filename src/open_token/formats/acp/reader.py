@@ -153,6 +153,8 @@ class _SessionReader:
         self._last_prompt: Any = None
         self._last_answer: str | None = None
         """The last event of the model, which gets the token counts of its turn."""
+        self._has_request_usage = False
+        """Whether the requests of the turn were counted one by one."""
         self._plan: Any = None
         self._was_cancelled = False
 
@@ -263,6 +265,11 @@ class _SessionReader:
             )
 
     def _add_chunk(self, role: str, update: JsonObject, ts: str | None) -> None:
+        block = parse_block(update.get("content"))
+        if block == {"type": "text", "text": ""}:
+            # Nothing is said: Qwen Code sends the token counts of each request like this.
+            self._add_request_usage(_parse_usage(get_dict(update, "_meta").get("usage")), ts)
+            return
         message_id = get_text(update, "messageId")
         if role != self._role or message_id != self._message_id:
             self._flush()
@@ -271,7 +278,14 @@ class _SessionReader:
             self._chunk_ts = ts
         self._role = role
         self._message_id = message_id
-        self._blocks.append(parse_block(update.get("content")))
+        self._blocks.append(block)
+
+    def _add_request_usage(self, usage: Usage | None, ts: str | None) -> None:
+        if usage is None:
+            return
+        self._flush()
+        self._has_request_usage = True
+        self._draft.add_annotation({"kind": "request_usage"}, ts=ts, usage=usage)
 
     def _flush(self) -> None:
         """Add the message whose chunks were collected."""
@@ -335,11 +349,15 @@ class _SessionReader:
         elif reason and reason != "end_turn":
             self._annotate("stop", response.ts, reason=reason)
         usage = _parse_usage(response.result.get("usage"))
+        usage = usage or _parse_quota(get_dict(get_dict(response.result, "_meta"), "quota"))
+        if self._has_request_usage:
+            usage = None
         if usage and self._last_answer:
             self._draft.set_usage(self._last_answer, usage)
         elif usage:
             self._draft.add_annotation({"kind": "usage"}, ts=response.ts, usage=usage)
         self._last_answer = None
+        self._has_request_usage = False
 
     def _read_initialization(self, response: Message) -> None:
         info = get_dict(response.result, "agentInfo")
@@ -373,6 +391,16 @@ class _SessionReader:
         params = {name: item for name, item in request.params.items() if name != "sessionId"}
         result = response.result or None
         self._annotate("client_action", response.ts, method=method, params=params, result=result)
+
+
+def _parse_quota(quota: JsonObject) -> Usage | None:
+    """Return the counts of a turn as Gemini CLI reports them."""
+    counts = get_dict(quota, "token_count")
+    if not counts:
+        return None
+    return build_usage(
+        input_tokens=counts.get("input_tokens"), output_tokens=counts.get("output_tokens")
+    )
 
 
 def _join_blocks(blocks: list[Any]) -> Any:

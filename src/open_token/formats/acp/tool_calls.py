@@ -1,5 +1,6 @@
 """Tool calls of the Agent Client Protocol, which are reported piece by piece."""
 
+import json
 from typing import Any
 
 from open_token.builder.draft import Draft
@@ -23,6 +24,8 @@ class _Call:
         self.facts: JsonObject = {}
         self.ts = ts
         self.last_ts = ts
+        self.description = ""
+        """What it showed before its result, in place of arguments."""
         self.is_added = False
         self.has_result = False
 
@@ -49,8 +52,10 @@ class ToolCalls:
         call = self._calls.setdefault(call_id, _Call(ts))
         if call.has_result:
             return
+        shown = call.facts.get("content")
         call.facts |= drop_nulls(update)
         call.last_ts = ts
+        self._keep_replaced(call, shown, call.facts.get("content"))
         is_final = call.facts.get("status") in _FINAL_STATES
         if is_final or call.facts.get("rawInput"):
             self._add(call_id, call, actor)
@@ -58,6 +63,27 @@ class ToolCalls:
             self._waiting[call_id] = call
         if is_final:
             self._add_result(call_id, call)
+
+    def _keep_replaced(self, call: _Call, before: Any, after: Any) -> None:
+        """Keep what a call showed and shows no longer: Gemini CLI describes it until it ends."""
+        if not before or before == after:
+            return
+        later = json.dumps(after, ensure_ascii=False)
+        for item in before if isinstance(before, list) else [before]:
+            text = get_text(get_dict(item, "content"), "text")
+            shown = json.dumps(text or item, ensure_ascii=False)
+            if shown.strip('"') in later:
+                continue
+            if text and not call.is_added:
+                call.description += text
+                continue
+            self._draft.note_omission(
+                "replaced-content",
+                f"event {self._draft.count}",
+                "what a call showed before its result",
+                what="result",
+                size=len(text or ""),
+            )
 
     def emit_pending(self, actor: str) -> None:
         """Add the calls that waited for their arguments."""
@@ -83,16 +109,20 @@ class ToolCalls:
         call.is_added = True
         self._waiting.pop(call_id, None)
         facts = call.facts
-        # Claude Code's adapter names the tool; otherwise only its kind is known.
-        tool = get_text(get_dict(get_dict(facts, "_meta"), "claudeCode"), "toolName")
+        # Qwen Code and the adapter of Claude Code name the tool; otherwise its kind is known.
+        meta = get_dict(facts, "_meta")
+        tool = get_text(get_dict(meta, "claudeCode"), "toolName") or get_text(meta, "toolName")
         arguments = facts.get("rawInput")
+        extra = pick_fields(facts, "title", "kind", "locations")
+        if call.description:
+            extra["description"] = call.description
         self._draft.add_tool_call(
             call_id,
             tool or get_text(facts, "kind") or "tool",
             {} if arguments is None else arguments,
             actor,
             ts=call.ts,
-            extra=pick_fields(facts, "title", "kind", "locations") or None,
+            extra=extra or None,
         )
         self.last_event = f"evt_{self._draft.count:06d}"
 

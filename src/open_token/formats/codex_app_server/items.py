@@ -1,5 +1,6 @@
 """The items of one thread of the Codex app server, from their start to their end."""
 
+from collections import deque
 from typing import Any
 
 from open_token.builder.draft import Draft
@@ -56,6 +57,8 @@ class ThreadItems:
         """The text of unfinished items and its time, by item and method."""
         self._last_output: str | None = None
         """The id of the last event of the model, which the next counts belong to."""
+        self.spawns: deque[str] = deque()
+        """The calls that started subagents of which nothing has come yet."""
         self._total: Any = None
         """The counts so far, to recognize a report that is repeated."""
 
@@ -90,6 +93,13 @@ class ThreadItems:
         self._prompt = None
         self._add_prompt(blocks, ts)
 
+    def _drop_repeated_prompt(self, blocks: list[JsonObject]) -> None:
+        """Forget the prompt of the request if an item holds all of it."""
+        held = self._prompt[0] if self._prompt else []
+        repeated = [_parse_input(block) for block in blocks]
+        if all(_parse_input(block) in repeated for block in held):
+            self._prompt = None
+
     def _add_prompt(self, blocks: list[JsonObject], ts: str | None) -> None:
         if not self.is_subagent:
             speaker = self._draft.get_actor("human", "user")
@@ -119,8 +129,7 @@ class ThreadItems:
         if item_id in self._done:
             return
         if kind == "userMessage":
-            # The item stands for the prompt of the request.
-            self._prompt = None
+            self._drop_repeated_prompt(get_dicts(item, "content"))
         else:
             self._flush_prompt()
         if is_complete and item_id:
@@ -209,6 +218,8 @@ class ThreadItems:
             key, tool, arguments, self.actor, ts=ts, span=self.span, extra=extra
         )
         self._last_output = f"evt_{self._draft.count:06d}"
+        if tool == "spawnAgent":
+            self.spawns.append(new_key)
         return new_key
 
     def set_usage(self, usage: JsonObject) -> None:

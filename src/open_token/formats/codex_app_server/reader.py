@@ -73,7 +73,11 @@ class _LogReader:
         known = self._threads.get(key)
         if known is not None:
             return known
-        if not self._threads:
+        if "" in self._threads:
+            # What came before the first thread was started belongs to it.
+            thread = self._threads.pop("")
+            self._draft.conversation["id"] = key
+        elif not self._threads:
             thread = ThreadItems(self._draft)
             if key:
                 self._draft.conversation["id"] = key
@@ -94,11 +98,18 @@ class _LogReader:
         thread = ThreadItems(draft if is_inline else Draft(), name, is_subagent=True)
         data = {"kind": "subagent", "session_id": thread_id, "name": name}
         actor = draft.get_actor("model", name, provider="openai")
-        span = draft.start_span(data, actor)
+        span = draft.start_span(data, actor, call=self._take_spawn())
         self._spans[span] = thread
         if is_inline:
             thread.span = span
         return thread
+
+    def _take_spawn(self) -> str | None:
+        """Return the call that started the next subagent: they come in the order of their calls."""
+        for thread in self._threads.values():
+            if thread.spawns:
+                return thread.spawns.popleft()
+        return None
 
     def _read_prompt(self, message: Message) -> None:
         """Hold a prompt: an item of the turn usually repeats it."""
@@ -140,7 +151,7 @@ class _LogReader:
             )
 
     def _describe_thread(self, info: JsonObject, message: Message) -> None:
-        is_first = not self._threads
+        is_first = not any(self._threads)
         thread = self._get_thread(get_text(info, "id"), get_text(info, "agentNickname"))
         if is_first:
             started_at = from_epoch(info.get("createdAt"))

@@ -19,7 +19,7 @@ _ENVELOPE_KEYS = (
     "raw",
     "line",
 )
-_TIME_KEYS = ("timestamp", "ts", "time", "at")
+_TIME_KEYS = ("timestamp", "ts", "time", "at", "emittedAtMs")
 # Seconds since 1970 have ten digits, milliseconds thirteen.
 _MIN_MILLISECONDS = 100_000_000_000
 
@@ -83,7 +83,8 @@ def _is_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     if isinstance(value.get("method"), str):
-        return "params" in value or "jsonrpc" in value
+        # The app server of Codex leaves the version out, and parameters where there are none.
+        return "params" in value or "jsonrpc" in value or len(value) == 1
     return "id" in value and ("result" in value or "error" in value)
 
 
