@@ -14,7 +14,7 @@ import msgspec
 import pyarrow.parquet as parquet
 import pytest
 
-from dataset.conftest import Build
+from dataset.conftest import CASES, Build, find_input
 from open_token.cli import main
 from open_token.dataset import PROFILES
 from open_token.dataset.read import iter_documents, read_arrow
@@ -71,6 +71,43 @@ class TestContent:
         texts = read_arrow(str(folder), "events").to_table()["text"].to_pylist()
         assert not any(secret in text for text in texts if text)
         assert any("[REDACTED:" in text for text in texts if text)
+
+    @pytest.mark.parametrize(
+        ("policy", "option", "level"),
+        [
+            ('min_redact = "pii"', "none", "pii"),
+            ('min_redact = "pii"', "strict", "strict"),
+            ("never_export_private_keys = true", "none", "private-keys"),
+            ("", "none", "none"),
+        ],
+    )
+    def test_the_card_names_the_level_that_applied(
+        self,
+        build: Build,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        policy: str,
+        option: str,
+        level: str,
+    ) -> None:
+        (tmp_path / "settings").mkdir()
+        (tmp_path / "settings" / "config.toml").write_text(f"[policy]\n{policy}\n")
+        monkeypatch.setenv("OPEN_TOKEN_HOME", str(tmp_path))
+        messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+        (tmp_path / "chat.json").write_text(json.dumps({"messages": messages}))
+        folder = build("chat.json", f"redact={option}")
+        assert read_manifest(folder)["redaction"] == level
+        assert f"**Redaction:** level `{level}`." in (folder / "README.md").read_text()
+
+    @pytest.mark.parametrize("profile", ["hf", "scout"])
+    def test_a_row_holds_one_branch(self, build: Build, tmp_path: Path, profile: str) -> None:
+        case = find_input("claude_code/branch_rewind_all")
+        shutil.copyfile(case, tmp_path / "session.jsonl")
+        folder = build("session.jsonl", "branches=all", "--to", profile)
+        (row,) = read_arrow(str(folder)).to_table().to_pylist()
+        assert row["abandoned_branch_count"] == 1
+        assert "The background is dark grey now." in str(row["messages"])
+        assert "Black." not in str(row["messages"])
 
     def test_facts_of_a_conversation(self, build: Build, tmp_path: Path) -> None:
         lines = [
@@ -156,6 +193,46 @@ class TestSources:
         (sessions / "broken.tar.gz").write_bytes(b"\x1f\x8b not a tar")
         folder = build("sessions", code=1)
         assert read_manifest(folder)["failed"] == 1
+
+    def test_a_conversation_too_long_for_memory_is_listed(
+        self, sessions: Path, build: Build, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("open_token.dataset.conversation.MAX_BUFFERED", 3000)
+        folder = build("sessions", code=1)
+        lines = (folder / "errors.ndjson").read_text().splitlines()
+        errors = [json.loads(line) for line in lines]
+        assert {entry["code"] for entry in errors} == {"output.long"}
+        assert read_manifest(folder)["conversations"] == len(CASES) - len(errors) > 0
+
+    @pytest.mark.full
+    def test_a_member_of_gigabytes_needs_little_memory(
+        self, sessions: Path, build: Build, tmp_path: Path
+    ) -> None:
+        """The member is a hole in the archive; the session after it must be found."""
+        size = 9 << 28
+        path = tmp_path / "logs.tar"
+        with path.open("wb") as out:
+            hole = tarfile.TarInfo("logs/core.dump")
+            hole.size = size
+            out.write(hole.tobuf())
+            out.seek(size, 1)
+            (case,) = sessions.glob("codex/*")
+            data = case.read_bytes()
+            last = tarfile.TarInfo("logs/session.jsonl")
+            last.size = len(data)
+            padding = -len(data) % tarfile.BLOCKSIZE
+            out.write(last.tobuf() + data + bytes(padding + 2 * tarfile.BLOCKSIZE))
+        code = (
+            "import resource, sys\n"
+            "from open_token.cli import main\n"
+            "assert main('dataset logs.tar -o large --jobs 1 -q'.split()) == 0\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        command = [sys.executable, "-c", code]
+        output = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
+        assert int(output) < 400_000
+        manifest = read_manifest(tmp_path / "large")
+        assert (manifest["conversations"], manifest["skipped"]) == (1, 1)
 
     def test_missing_sources_are_an_error(
         self, build: Build, capsys: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ from open_token.dataset.shard import (
 )
 from open_token.errors import OpenTokenError, OutputError, UsageError
 from open_token.library.jobs import Outcome, run_jobs
+from open_token.redaction.text_stream import get_text_level
 from open_token.storage.files import Folders
 
 PLAN = "_open_token/plan.json"
@@ -44,6 +45,8 @@ class Plan(msgspec.Struct):
     profile: str
     options: str
     """The export options as words."""
+    redaction: str
+    """The level that applies, to which a policy may have raised the option."""
     shards: list[Shard]
 
 
@@ -61,6 +64,7 @@ class Manifest(msgspec.Struct):
     schema: str
     profile: str
     options: str
+    redaction: str
     conversations: int
     events: int
     duplicates: int
@@ -97,7 +101,9 @@ class DatasetBuilder:
             )
         self._output = open_output(output)
         self._shard_bytes = shard_bytes
-        self._plan = Plan(SCHEMA_VERSION, profile, context.options.as_words(), [])
+        options = context.options.as_words()
+        redaction = _find_redaction(context)
+        self._plan = Plan(SCHEMA_VERSION, profile, options, redaction, [])
         self._job = ShardJob(output, profile, context, str(folders.cache), str(folders.settings))
         self._records: dict[int, ShardRecord] = {}
         self.changed_inputs: list[str] = []
@@ -130,13 +136,13 @@ class DatasetBuilder:
         if raw is None:
             return
         plan = msgspec.json.decode(raw, type=Plan)
-        mine = (self._plan.schema, self._plan.profile, self._plan.options)
-        if (plan.schema, plan.profile, plan.options) != mine:
+        if msgspec.structs.replace(plan, shards=[]) != self._plan:
             raise OutputError(
                 "this dataset was begun with other options",
                 where=self._output.location,
                 help=f"it has profile {plan.profile} and options "
-                f"'{plan.options or 'default'}'; use them again, or another folder",
+                f"'{plan.options or 'default'}' at redaction level {plan.redaction}; use them again, "
+                "or another folder",
             )
         self._plan = plan
 
@@ -172,6 +178,7 @@ class DatasetBuilder:
             schema=self._plan.schema,
             profile=self._plan.profile,
             options=self._plan.options,
+            redaction=self._plan.redaction,
             conversations=sum(len(record.events) for record in records),
             events=sum(sum(record.events.values()) for record in records),
             duplicates=sum(record.duplicates for record in records),
@@ -181,6 +188,12 @@ class DatasetBuilder:
             bytes=sum(file.bytes for file in files),
             files=files,
         )
+
+
+def _find_redaction(context: Context) -> str:
+    """Return what is masked: by the options, or by a policy that asks for more."""
+    level = get_text_level(context)
+    return "private-keys" if level == "none" else level or "none"
 
 
 def run_local(jobs: int) -> Engine:

@@ -19,6 +19,7 @@ _PATTERNS = {
 _LINES = (("default", "data/*.jsonl"),)
 _LEVELS = {
     "none": "Nothing was masked.",
+    "private-keys": "Private keys were masked.",
     "secrets": "Keys, tokens, passwords and cookies were masked.",
     "pii": "Secrets and personal data were masked.",
     "strict": "Secrets, personal data, internal settings and untrusted tool output were masked.",
@@ -32,10 +33,6 @@ def render_card(manifest: "Manifest", records: list[ShardRecord]) -> str:
         for file in record.files:
             if file.table == "conversations":
                 runtimes[_find_runtime(file.name)] += file.rows
-    level = "secrets"
-    for word in manifest.options.split():
-        if word.startswith("redact="):
-            level = word.partition("=")[2]
     lines = ["---", "configs:"]
     for name, pattern in _PATTERNS.get(manifest.profile, _LINES):
         lines += [f"- config_name: {name}", f"  data_files: {pattern}"]
@@ -50,7 +47,7 @@ def render_card(manifest: "Manifest", records: list[ShardRecord]) -> str:
         f"{manifest.conversations:,} conversations with {manifest.events:,} events, written by "
         f"Open-Token as `{manifest.profile}` ({manifest.schema}).",
         "",
-        f"- **Redaction:** level `{level}`. {_LEVELS[level]} A value that was masked reads "
+        f"- **Redaction:** level `{manifest.redaction}`. {_LEVELS[manifest.redaction]} A value that was masked reads "
         "`[REDACTED:type:hash]`.",
         f"- **Options:** `{manifest.options or 'default'}`",
         f"- **Duplicates:** {manifest.duplicates:,} copies of conversations were left out.",

@@ -1,32 +1,26 @@
 """One exported conversation with everything that a dataset says about it."""
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import orjson
 
 from open_token.context import Context
+from open_token.errors import InputError
 from open_token.jsontools.objects import as_object, as_text, get_data
 from open_token.library.index.events import EventReader
 from open_token.model.document import Event, Record
 from open_token.model.omissions import summarize_omissions
-from open_token.pipeline import Receipt, export
+from open_token.pipeline import MAX_BUFFERED, BoundedBuffer, Receipt, export
 from open_token.sources.source import Source
 from open_token.writers.trajectory import AgentRun, Losses, build_agent_runs
 
 JsonObject = dict[str, Any]
 FindCost = Callable[[EventReader], float | None]
 
-_TOKEN_NAMES = (
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-)
 _COMPACTIONS = ("compaction", "compaction_summary")
 _INTERRUPTIONS = ("interrupted", "aborted", "turn_aborted")
 _ERRORS = ("error", "api_error", "turn_failed")
@@ -34,6 +28,50 @@ _VERSIONS = ("version", "cli_version", "agent_version")
 # Names that data sets and agents give to the outcome of a task, most telling first.
 _REWARDS = ("reward", "score", "resolved", "success")
 _MAX_LABEL_DEPTH = 3
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns that every profile has, in their order; `schema` derives the Arrow types."""
+
+    content_hash: str
+    conversation_id: str
+    title: str | None
+    runtime: str
+    runtime_version: str | None
+    provider: str | None
+    models: list[str]
+    started_at: str | None
+    ended_at: str | None
+    cwd: str | None
+    git_branch: str | None
+    event_count: int
+    prompt_count: int
+    call_count: int
+    failed_call_count: int
+    missing_result_count: int
+    subagent_count: int
+    abandoned_branch_count: int
+    compaction_count: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    characters: int
+    reward: float | None
+    success: bool | None
+    error: str | None
+    interrupted: bool
+    truncated: bool
+    labels: str | None
+    fidelity: float
+    omissions: str | None
+    redaction: str
+    redaction_notes: list[str]
+    source: str
+    source_root: str | None
+    open_token_version: str
 
 
 @dataclass
@@ -50,8 +88,8 @@ class ExportedConversation:
     def of(
         cls, source: Source, reader: str, name: str, context: Context, prices: FindCost
     ) -> "ExportedConversation":
-        """Export one conversation in memory."""
-        out = io.BytesIO()
+        """Export one conversation in memory; one that is too long for that is an error."""
+        out = BoundedBuffer(MAX_BUFFERED, _too_long())
         options = context.options.changed(mode="json", pretty=False)
         receipt = export(source, out, replace(context, options=options), reader)
         return cls(orjson.loads(out.getvalue()), receipt, name, prices)
@@ -99,47 +137,66 @@ class ExportedConversation:
         return None
 
     @cached_property
-    def facts(self) -> JsonObject:
-        """The columns that every profile has."""
+    def facts(self) -> Facts:
+        """What every profile says about the conversation."""
         counts = _count_events(self.record)
-        outcome = _find_outcome(self.events)
+        annotations = _list_annotations(self.events)
+        labels = _collect_labels(annotations)
+        reward = _find_reward(labels)
         conversation = self.document["conversation"]
         redaction = conversation.get("redaction", {})
         times = [event["ts"] for event in self.events if "ts" in event]
         omissions = self.receipt.notes
         models = [participant.get("model") for participant in self.document["participants"]]
-        return {
-            "content_hash": self.content_hash,
-            "conversation_id": self.id,
-            "title": self.receipt.title,
-            "runtime": self.receipt.reader,
-            "runtime_version": _find_version(self.events),
-            "provider": conversation.get("provider"),
-            "models": list(dict.fromkeys(model for model in models if model)),
-            "started_at": conversation.get("started_at") or min(times, default=None),
-            "ended_at": max(times, default=None),
-            "cwd": counts.cwd or None,
-            "git_branch": counts.branch or None,
-            "event_count": len(self.events),
-            "prompt_count": counts.prompts,
-            "call_count": len(counts.calls),
-            "failed_call_count": sum(call.has_failed for call in counts.calls),
-            "missing_result_count": self.receipt.missing_results,
-            "subagent_count": _count_spans(self.events, "subagent"),
-            "abandoned_branch_count": _count_spans(self.events, "abandoned_branch"),
-            "compaction_count": _count_annotations(self.events, _COMPACTIONS),
-            **_sum_tokens(counts),
-            "cost_usd": self.prices(counts),
-            "characters": counts.characters,
-            **outcome,
-            "fidelity": _estimate_fidelity(counts.characters, sum(note.size for note in omissions)),
-            "omissions": summarize_omissions(omissions) or None,
-            "redaction": redaction.get("mode", "none"),
-            "redaction_notes": redaction.get("notes", []),
-            "source": self.source,
-            "source_root": as_object(self.document["integrity"].get("source")).get("root"),
-            "open_token_version": self.document["open_token_version"],
-        }
+        return Facts(
+            content_hash=self.content_hash,
+            conversation_id=self.id,
+            title=self.receipt.title,
+            runtime=self.receipt.reader,
+            runtime_version=_find_version(annotations),
+            provider=conversation.get("provider"),
+            models=list(dict.fromkeys(model for model in models if model)),
+            started_at=conversation.get("started_at") or min(times, default=None),
+            ended_at=max(times, default=None),
+            cwd=counts.cwd or None,
+            git_branch=counts.branch or None,
+            event_count=len(self.events),
+            prompt_count=counts.prompts,
+            call_count=len(counts.calls),
+            failed_call_count=sum(call.has_failed for call in counts.calls),
+            missing_result_count=self.receipt.missing_results,
+            subagent_count=_count_spans(self.events, "subagent"),
+            abandoned_branch_count=_count_spans(self.events, "abandoned_branch"),
+            compaction_count=_count_kinds(annotations, _COMPACTIONS),
+            input_tokens=sum(row.input for row in counts.usage),
+            output_tokens=sum(row.output for row in counts.usage),
+            reasoning_tokens=sum(row.reasoning for row in counts.usage),
+            cache_read_tokens=sum(row.cache_read for row in counts.usage),
+            cache_write_tokens=sum(row.cache_write for row in counts.usage),
+            cost_usd=self.prices(counts),
+            characters=counts.characters,
+            reward=reward,
+            success=None if reward is None else reward > 0,
+            error=_find_error(annotations),
+            interrupted=_count_kinds(annotations, _INTERRUPTIONS) > 0,
+            truncated=any(_is_truncated(event) for event in self.events),
+            labels=orjson.dumps(labels).decode() if labels else None,
+            fidelity=_estimate_fidelity(counts.characters, sum(note.size for note in omissions)),
+            omissions=summarize_omissions(omissions) or None,
+            redaction=redaction.get("mode", "none"),
+            redaction_notes=redaction.get("notes", []),
+            source=self.source,
+            source_root=as_object(self.document["integrity"].get("source")).get("root"),
+            open_token_version=self.document["open_token_version"],
+        )
+
+
+def _too_long() -> InputError:
+    return InputError(
+        f"the document of this conversation is larger than {MAX_BUFFERED >> 20} MiB",
+        help="cut it to what fits, for example max_bytes=200000000 drop=oldest",
+        code="output.long",
+    )
 
 
 def _count_events(record: Record) -> EventReader:
@@ -149,14 +206,6 @@ def _count_events(record: Record) -> EventReader:
         counts.take(event)
         counts.pop_rows()
     return counts
-
-
-def _sum_tokens(counts: EventReader) -> dict[str, int]:
-    names = ("input", "output", "reasoning", "cache_read", "cache_write")
-    return {
-        column: sum(getattr(row, name) for row in counts.usage)
-        for column, name in zip(_TOKEN_NAMES, names, strict=True)
-    }
 
 
 def _estimate_fidelity(kept: int, omitted: int) -> float:
@@ -169,17 +218,17 @@ def _count_spans(events: list[Event], kind: str) -> int:
     return sum(get_data(event).get("kind", "subagent") == kind for event in starts)
 
 
-def _iter_annotations(events: list[Event]) -> list[JsonObject]:
+def _list_annotations(events: list[Event]) -> list[JsonObject]:
     return [get_data(event) for event in events if event.get("type") == "annotation"]
 
 
-def _count_annotations(events: list[Event], kinds: tuple[str, ...]) -> int:
-    return sum(data.get("kind") in kinds for data in _iter_annotations(events))
+def _count_kinds(annotations: list[JsonObject], kinds: tuple[str, ...]) -> int:
+    return sum(data.get("kind") in kinds for data in annotations)
 
 
-def _find_version(events: list[Event]) -> str | None:
+def _find_version(annotations: list[JsonObject]) -> str | None:
     """Return the version of the agent that its first description names."""
-    for data in _iter_annotations(events):
+    for data in annotations:
         if data.get("kind") not in ("context", "settings"):
             continue
         for name in _VERSIONS:
@@ -188,24 +237,15 @@ def _find_version(events: list[Event]) -> str | None:
     return None
 
 
-def _find_outcome(events: list[Event]) -> JsonObject:
-    """Return how a conversation ended, as far as its record says so."""
-    annotations = _iter_annotations(events)
+def _collect_labels(annotations: list[JsonObject]) -> JsonObject:
+    """Return what the record says about the outcome of a task."""
     labels: JsonObject = {}
     for data in annotations:
         if data.get("kind") == "labels":
             labels |= as_object(data.get("labels"))
         elif data.get("kind") == "outcome":
             labels |= {name: value for name, value in data.items() if name != "kind"}
-    reward = _find_reward(labels)
-    return {
-        "reward": reward,
-        "success": None if reward is None else reward > 0,
-        "error": _find_error(annotations),
-        "interrupted": any(data.get("kind") in _INTERRUPTIONS for data in annotations),
-        "truncated": any(_is_truncated(event) for event in events),
-        "labels": orjson.dumps(labels).decode() if labels else None,
-    }
+    return labels
 
 
 def _find_reward(labels: JsonObject, depth: int = 0) -> float | None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
-from open_token.dataset.conversation import ExportedConversation
+from open_token.dataset.conversation import ExportedConversation, Facts
 from open_token.dataset.messages import (
     build_inspect_messages,
     build_openai_messages,
@@ -78,7 +79,7 @@ def _add_parameters(tool: JsonObject) -> JsonObject:
 def _build_conversation_row(conversation: ExportedConversation) -> JsonObject:
     document = conversation.document
     return {
-        **conversation.facts,
+        **msgspec.structs.asdict(conversation.facts),
         "exported_at": document.get("exported_at"),
         "conversation": _encode(document["conversation"]),
         "participants": _encode(document["participants"]),
@@ -155,49 +156,49 @@ def _build_hf_row(conversation: ExportedConversation) -> JsonObject:
     facts = conversation.facts
     messages = build_openai_messages(conversation.main_run, conversation.losses)
     return {
-        **facts,
-        "harness": facts["runtime"],
+        **msgspec.structs.asdict(facts),
+        "harness": facts.runtime,
         "session_id": conversation.id,
         "prompt": conversation.first_prompt,
         "messages": [_encode(message) for message in messages],
         "tools": [_encode(tool) for tool in build_openai_tools(conversation.main_run)],
         "metadata": _encode(_describe(conversation)),
-        "sent_at": facts["started_at"],
-        "num_user_messages": facts["prompt_count"],
-        "num_tool_calls": facts["call_count"],
+        "sent_at": facts.started_at,
+        "num_user_messages": facts.prompt_count,
+        "num_tool_calls": facts.call_count,
         # The trace is the record itself, as one compact document.
         "trace": _encode(conversation.document),
-        "file_path": facts["source"],
+        "file_path": facts.source,
     }
 
 
 def _build_scout_row(conversation: ExportedConversation) -> JsonObject:
     facts = conversation.facts
     messages = build_inspect_messages(conversation.main_run, conversation.losses)
-    reward = facts["reward"]
-    models = facts["models"]
+    reward = facts.reward
+    models = facts.models
     return {
-        **facts,
-        "transcript_id": facts["content_hash"],
+        **msgspec.structs.asdict(facts),
+        "transcript_id": facts.content_hash,
         "source_type": "open_token",
         "source_id": conversation.id,
-        "source_uri": facts["source"],
-        "date": facts["started_at"],
-        "agent": facts["runtime"],
+        "source_uri": facts.source,
+        "date": facts.started_at,
+        "agent": facts.runtime,
         "model": models[0] if models else None,
         "score": _encode(reward) if reward is not None else None,
         "message_count": len(messages),
         "total_time": _measure_seconds(facts),
-        "total_tokens": facts["input_tokens"] + facts["output_tokens"],
+        "total_tokens": facts.input_tokens + facts.output_tokens,
         # What a model wrote is data that nobody checked.
         "trust_content": False,
         "messages": _encode(messages),
     }
 
 
-def _measure_seconds(facts: JsonObject) -> float | None:
-    started = to_epoch_ms(facts["started_at"])
-    ended = to_epoch_ms(facts["ended_at"])
+def _measure_seconds(facts: Facts) -> float | None:
+    started = to_epoch_ms(facts.started_at)
+    ended = to_epoch_ms(facts.ended_at)
     if started is None or ended is None or ended < started:
         return None
     return (ended - started) / 1000
@@ -212,7 +213,7 @@ def _build_docent_run(conversation: ExportedConversation) -> JsonObject:
             name = run.id or "main"
             transcripts.append({"name": name, "messages": messages, "metadata": run.about})
     return {
-        "name": conversation.facts["title"],
+        "name": conversation.facts.title,
         "transcripts": transcripts,
         "metadata": _describe(conversation),
     }
@@ -220,7 +221,8 @@ def _build_docent_run(conversation: ExportedConversation) -> JsonObject:
 
 def _describe(conversation: ExportedConversation) -> JsonObject:
     """Return what is known of a conversation, without what is unknown."""
-    return {name: value for name, value in conversation.facts.items() if value is not None}
+    facts = msgspec.structs.asdict(conversation.facts)
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _encode(value: Any) -> str | None:

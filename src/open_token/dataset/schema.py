@@ -4,9 +4,13 @@ Columns are only ever added, with a new SCHEMA_VERSION. Text columns are `large_
 row group may hold more than 2 GiB of text.
 """
 
+from types import NoneType, UnionType
+from typing import Any, get_args, get_type_hints
+
 import pyarrow as pa
 
 from open_token.dataset import SCHEMA_VERSION
+from open_token.dataset.conversation import Facts
 
 _TEXT = pa.string()
 _LONG_TEXT = pa.large_string()
@@ -19,45 +23,26 @@ _TOKENS = (
     "cache_write_tokens",
 )
 
+_TYPES: dict[Any, pa.DataType] = {
+    str: _TEXT,
+    int: _COUNT,
+    float: pa.float64(),
+    bool: pa.bool_(),
+    list[str]: pa.list_(_TEXT),
+}
+_REQUIRED = ("content_hash", "conversation_id", "runtime")
+
+
+def _derive_fact(name: str, annotation: Any) -> pa.Field:
+    """Return the column of a fact; None in its type has no place in a column."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    kind = kinds[0] if isinstance(annotation, UnionType) else annotation
+    return pa.field(name, _TYPES[kind], nullable=name not in _REQUIRED)
+
+
 # What every profile says about a conversation.
-_FACTS = [
-    pa.field("content_hash", _TEXT, nullable=False),
-    pa.field("conversation_id", _TEXT, nullable=False),
-    pa.field("title", _TEXT),
-    pa.field("runtime", _TEXT, nullable=False),
-    pa.field("runtime_version", _TEXT),
-    pa.field("provider", _TEXT),
-    pa.field("models", pa.list_(_TEXT)),
-    pa.field("started_at", _TEXT),
-    pa.field("ended_at", _TEXT),
-    pa.field("cwd", _TEXT),
-    pa.field("git_branch", _TEXT),
-    pa.field("event_count", _COUNT),
-    pa.field("prompt_count", _COUNT),
-    pa.field("call_count", _COUNT),
-    pa.field("failed_call_count", _COUNT),
-    pa.field("missing_result_count", _COUNT),
-    pa.field("subagent_count", _COUNT),
-    pa.field("abandoned_branch_count", _COUNT),
-    pa.field("compaction_count", _COUNT),
-    *(pa.field(name, _COUNT) for name in _TOKENS),
-    pa.field("cost_usd", pa.float64()),
-    pa.field("characters", _COUNT),
-    pa.field("reward", pa.float64()),
-    pa.field("success", pa.bool_()),
-    pa.field("error", _TEXT),
-    pa.field("interrupted", pa.bool_()),
-    pa.field("truncated", pa.bool_()),
-    pa.field("labels", _TEXT),
-    pa.field("fidelity", pa.float64()),
-    pa.field("omissions", _TEXT),
-    pa.field("redaction", _TEXT),
-    pa.field("redaction_notes", pa.list_(_TEXT)),
-    pa.field("source", _TEXT),
-    pa.field("source_root", _TEXT),
-    pa.field("open_token_version", _TEXT),
-]
-FACT_NAMES = tuple(field.name for field in _FACTS)
+_FACTS = [_derive_fact(name, annotation) for name, annotation in get_type_hints(Facts).items()]
+FACT_NAMES = Facts.__struct_fields__
 
 CONVERSATIONS = pa.schema(
     [
