@@ -116,8 +116,10 @@ class _Review:
         finding = self._findings[self._index]
         is_locked = bool(self._locks[self._index])
         if key == "o":
-            following = self._first_place + self._visible_places
-            self._first_place = following if following < len(finding.places) else 0
+            # The next places of this finding, and after the last ones the first ones again.
+            self._first_place += self._visible_places
+            if self._first_place >= len(finding.places):
+                self._first_place = 0
         elif key == "m":
             self._decide([self._index], MASK)
         elif key in _DECISION_KEYS and not is_locked:
@@ -155,11 +157,14 @@ class _Review:
         head = f"review  {self._index + 1:,} of {total:,}   ({summary})"
         page = [*self._render_head(head, columns), "", *self._render_finding(columns, lines)]
         if len(page) > lines:
+            # Empty lines are the first to go on a small screen.
             page = [line for line in page if line][:lines]
         return page
 
     def _render_head(self, head: str, columns: int) -> list[str]:
-        shown = [head, self._remark] if self._remark else [head]
+        shown = [head]
+        if self._remark:
+            shown.append(self._remark)
         return [truncate_to_columns(line, columns) for line in shown]
 
     def _render_finding(self, columns: int, lines: int) -> list[str]:
@@ -170,7 +175,9 @@ class _Review:
             text += _wrap_value(escape_controls(finding.value), columns)
         text.append("")
         hints = _wrap_hints((*_DECISION_HINTS, *_MOVE_HINTS, *self._leave_hints), columns)
-        self._visible_places = max(1, (lines - _FRAME_ROWS - len(hints)) // 2)
+        # A place takes two rows: where it is, and the text around it.
+        rows_left = lines - _FRAME_ROWS - len(hints)
+        self._visible_places = max(1, rows_left // 2)
         text += self._render_places(finding, columns)
         lock = self._locks[self._index]
         if lock:
@@ -208,10 +215,13 @@ def _describe_decision(decision: str) -> str:
 
 
 def _wrap_hints(hints: tuple[str, ...], columns: int) -> list[str]:
-    rows = [""]
+    rows: list[str] = []
     for hint in hints:
-        longer = f"{rows[-1]}{_GAP}{hint}" if rows[-1] else hint
-        if count_columns(longer) > columns and rows[-1]:
+        if not rows:
+            rows.append(hint)
+            continue
+        longer = f"{rows[-1]}{_GAP}{hint}"
+        if count_columns(longer) > columns:
             rows.append(hint)
         else:
             rows[-1] = longer
@@ -220,6 +230,7 @@ def _wrap_hints(hints: tuple[str, ...], columns: int) -> list[str]:
 
 def _wrap_value(text: str, columns: int) -> list[str]:
     """Wrap a value over a few rows; only the beginning of a longer one is shown."""
+    # Characters of other scripts may take two columns.
     width = columns if text.isascii() else columns // 2
     rows = [text[start : start + width] for start in range(0, len(text), width)]
     if len(rows) > _VALUE_ROWS:
@@ -235,6 +246,7 @@ def _get_terminal_size() -> tuple[int, int]:
 
 
 def _draw(text: list[str]) -> None:
+    # From the top left corner, over what was there; in raw mode a line feed returns to no margin.
     sys.stderr.write("\x1b[H\x1b[J" + "\r\n".join(text))
     sys.stderr.flush()
 

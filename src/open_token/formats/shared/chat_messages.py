@@ -70,7 +70,10 @@ def _parse_part(draft: Draft, part: Any, place: str) -> Any:
         return {"type": "text", "text": part["text"]}
     if kind == "refusal":
         return {"type": "refusal", "refusal": part.get("refusal")}
-    block = _parse_media(kind, part.get(kind)) if isinstance(kind, str) else None
+    block: JsonObject | None = None
+    if isinstance(kind, str):
+        # Every other kind has its content in a field of the same name.
+        block = _parse_media(kind, part.get(kind))
     if block is None:
         draft.note_omission("unknown-part", place, f"part {format_kind(kind)}, kept as it is")
         return part
@@ -79,6 +82,7 @@ def _parse_part(draft: Draft, part: Any, place: str) -> Any:
 
 def _parse_media(kind: str, value: Any) -> JsonObject | None:
     if kind in ("image_url", "audio_url", "video_url"):
+        # Some clients send the URL itself instead of an object with it.
         reference = value if isinstance(value, dict) else {"url": value}
         if isinstance(reference.get("url"), str):
             block = build_media_url_block(reference["url"], kind.removesuffix("_url"))
@@ -91,8 +95,10 @@ def _parse_media(kind: str, value: Any) -> JsonObject | None:
         return build_media_block(media_type, value["data"], "audio")
     if kind == "file":
         data = value.get("file_data")
-        block = build_media_url_block(data, "file") if isinstance(data, str) else {"type": "file"}
-        return block | pick_fields(value, "filename", "file_id")
+        file: JsonObject = {"type": "file"}
+        if isinstance(data, str):
+            file = build_media_url_block(data, "file")
+        return file | pick_fields(value, "filename", "file_id")
     return None
 
 
@@ -100,9 +106,8 @@ def add_assistant_message(writer: MessageWriter, message: JsonObject) -> None:
     """Add reasoning, then text, then calls: the order in which a model makes them."""
     count = writer.draft.count
     _add_reasoning(writer, message)
-    content = parse_content(
-        writer.draft, _drop_thinking_parts(message.get("content")), writer.place
-    )
+    answer = _drop_thinking_parts(message.get("content"))
+    content = parse_content(writer.draft, answer, writer.place)
     if content:
         writer.add_message(content)
         citations = message.get("annotations") or message.get("citations")
@@ -130,7 +135,9 @@ def add_assistant_message(writer: MessageWriter, message: JsonObject) -> None:
 
 def _parse_audio(audio: JsonObject) -> JsonObject:
     data = audio.get("data")
-    block = build_media_block(None, data, "audio") if isinstance(data, str) else {"type": "audio"}
+    block: JsonObject = {"type": "audio"}
+    if isinstance(data, str):
+        block = build_media_block(None, data, "audio")
     return block | pick_fields(audio, "id", "transcript")
 
 
@@ -159,6 +166,7 @@ def _add_reasoning(writer: MessageWriter, message: JsonObject) -> None:
     for name in _REASONING_FIELDS:
         plain = as_text(message.get(name))
         if plain is not None:
+            # The details repeat this text.
             writer.add_reasoning(plain)
             return
     for detail in as_dicts(message.get("reasoning_details")):
@@ -167,6 +175,7 @@ def _add_reasoning(writer: MessageWriter, message: JsonObject) -> None:
         if text or summary:
             writer.add_reasoning(text or summary, summary=not text)
         elif as_text(detail.get("data")):
+            # Encrypted: all that is known is that the model reasoned.
             writer.add_reasoning(None)
 
 
@@ -185,8 +194,10 @@ def _list_thinking_parts(content: Any) -> Iterator[str]:
     for part in as_dicts(content):
         if not _is_thinking_part(part):
             continue
-        pieces = [as_text(piece.get("text")) for piece in as_dicts(part.get("thinking"))]
-        text = "".join(filter(None, pieces)) or as_text(part.get("thinking"))
+        thinking = part.get("thinking")
+        text = as_text(thinking) or ""
+        for piece in as_dicts(thinking):
+            text += as_text(piece.get("text")) or ""
         if text:
             yield text
 
@@ -207,7 +218,10 @@ def build_comparison_keys(message: Any) -> list[Any]:
         return [["odd", message]]
     role = str(message.get("role", "assistant"))
     content = message.get("content")
-    parts: list[tuple[str, Any]] = [("text", content)] if isinstance(content, str) else []
+    parts: list[tuple[str, Any]] = []
+    if isinstance(content, str):
+        parts.append(("text", content))
+    # Clients mostly leave reasoning out when they send a message back.
     for part in as_dicts(_drop_thinking_parts(content)):
         text = part.get("text")
         if part.get("type") == "text" and isinstance(text, str):
@@ -246,6 +260,7 @@ class ChunkMerger:
             self._body = {"choices": []}
         body = self._body
         for name, value in chunk.items():
+            # A later chunk may repeat a name with an empty value.
             if name != "choices" and (value or name not in body):
                 body[name] = value
         body["object"] = "chat.completion"
@@ -280,8 +295,10 @@ def _merge_choice(choices: list[Any], part: JsonObject) -> None:
     index = part.get("index")
     if not isinstance(index, int):
         index = 0
-    choice = next((known for known in choices if known["index"] == index), None)
-    if choice is None:
+    for choice in choices:
+        if choice["index"] == index:
+            break
+    else:
         message = {"role": "assistant", "content": None}
         choice = {"index": index, "message": message, "finish_reason": None}
         choices.append(choice)
@@ -315,10 +332,10 @@ def _merge_call(calls: list[JsonObject], part: JsonObject) -> None:
     if not isinstance(index, int):
         # Some servers send whole calls without an index.
         index = len(calls)
-    call = next(
-        (known for known in calls if known["index"] == index and _is_same_call(known, part)), None
-    )
-    if call is None:
+    for call in calls:
+        if call["index"] == index and _is_same_call(call, part):
+            break
+    else:
         call = {"index": index}
         calls.append(call)
     for name, value in part.items():
