@@ -52,7 +52,7 @@ _DUCKDB = """
 import sys, duckdb
 
 count = "select count(*) from read_parquet('{}/{}/**/*.parquet')"
-print(*(duckdb.sql(count.format(sys.argv[1], name)).fetchone()[0] for name in ("conversations", "events")))
+print(*(duckdb.sql(count.format(sys.argv[1], name)).fetchall()[0][0] for name in ("conversations", "events")))
 """
 
 

@@ -200,7 +200,7 @@ def _too_long() -> InputError:
 
 
 def _count_events(record: Record) -> EventReader:
-    counts = EventReader()
+    counts = EventReader(counts_lines=False)
     counts.meet(record)
     for event in record.events:
         counts.take(event)

@@ -78,7 +78,9 @@ class CallRow:
 class EventReader:
     """An observer of an export that turns its events into rows of the index."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_lines: bool = True) -> None:
+        """`counts_lines` finds out how many lines edits add and remove, which takes a diff of each."""
+        self._counts_lines = counts_lines
         self.title = ""
         self.cwd = ""
         self.branch = ""
@@ -172,7 +174,7 @@ class EventReader:
         self._add(event, COMMAND, text, tool, path)
         call = CallRow(self.events, _parse_time(event.get("ts")), tool)
         kind = classify_tool(tool, arguments)
-        if kind in ("edit", "write"):
+        if self._counts_lines and kind in ("edit", "write"):
             changes = parse_changes(kind, arguments)
             call.added = sum(change.added for change in changes)
             call.removed = sum(change.removed for change in changes)
