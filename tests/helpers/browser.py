@@ -23,7 +23,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
-PICTURE_ROWS = 580
+PICTURE_ROWS = 500
 MAX_PICTURE = 150_000
 
 
@@ -94,7 +94,7 @@ class Window:
         self.page.set_default_timeout(60_000)
         self.page.on("console", self._take_message)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("dialog", self._take_dialog)
+        self.page.on("dialog", self.take_dialog)
         self.page.on("request", self._take_request)
         self.page.goto(link)
 
@@ -102,7 +102,8 @@ class Window:
         if message.type == "error":
             self.problems.append(message.text)
 
-    def _take_dialog(self, dialog: Any) -> None:
+    def take_dialog(self, dialog: Any) -> None:
+        """Dismiss a dialog: only a script of a session would open one."""
         self.problems.append(f"a script of a session ran: {dialog.message}")
         dialog.dismiss()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.browser import DESKTOP, PHONE, ROOT, Window, run_application, start_browser
-from helpers.page_checker import HOSTILE
+from helpers.xss import list_payloads
 from library.index.sessions import SessionFile
 
 pytestmark = pytest.mark.full
@@ -261,90 +261,114 @@ def test_the_first_visit_offers_to_keep_sessions(browser: Any, tmp_path: Path) -
         window.check()
 
 
-def write_hostile_session(home: Path, payloads: list[str]) -> None:
-    """Write a session with payloads in every field that a screen shows."""
+PAYLOADS_PER_SESSION = 10
+
+
+def write_hostile_sessions(home: Path, payloads: list[str]) -> None:
+    """Write sessions with payloads in every field that a screen shows."""
     folder = home / ".claude" / "projects" / "-hostile"
     folder.mkdir(parents=True)
-    for number, payload in enumerate(payloads):
-        session_id = f"{number:08d}-cccc-4ccc-8ccc-333333333333"
-        common = {
-            "sessionId": session_id,
-            "cwd": f"/x/{payload}",
-            "gitBranch": payload,
-            "version": "2.1.40",
-            "timestamp": "2026-11-01T10:00:00Z",
-        }
-        call = {"type": "tool_use", "id": "t1", "name": payload, "input": {"file_path": payload}}
-        result = {"type": "tool_result", "tool_use_id": "t1", "content": payload}
-        usage = {"input_tokens": 5, "output_tokens": 5}
-        answer = {"role": "assistant", "type": "message", "id": "m1", "model": payload}
-        records = [
-            {"type": "summary", "summary": f"hostile {payload}", "leafUuid": "u3"},
-            {
-                **common,
-                "type": "user",
-                "uuid": "u1",
-                "message": {"role": "user", "content": payload},
-            },
-            {
-                **common,
-                "type": "assistant",
-                "uuid": "u2",
-                "parentUuid": "u1",
-                "message": {**answer, "content": [call], "usage": usage},
-            },
-            {
-                **common,
-                "type": "user",
-                "uuid": "u3",
-                "parentUuid": "u2",
-                "message": {"role": "user", "content": [result]},
-            },
+    for first in range(0, len(payloads), PAYLOADS_PER_SESSION):
+        chosen = payloads[first : first + PAYLOADS_PER_SESSION]
+        session_id = f"{first:08d}-cccc-4ccc-8ccc-333333333333"
+        records: list[dict[str, Any]] = [
+            {"type": "summary", "summary": f"hostile {chosen[0]}", "leafUuid": f"u{first}c"}
         ]
+        for number, payload in enumerate(chosen, first):
+            records += build_hostile_records(session_id, number, payload)
         lines = [json.dumps(record) for record in records]
         (folder / f"{session_id}.jsonl").write_text("\n".join(lines) + "\n")
 
 
+def build_hostile_records(session_id: str, number: int, payload: str) -> list[dict[str, Any]]:
+    """Build a prompt, a call and its result, in which everything is the payload."""
+    common = {
+        "sessionId": session_id,
+        "cwd": f"/x/{payload}",
+        "gitBranch": payload,
+        "version": "2.1.40",
+        "timestamp": "2026-11-01T10:00:00Z",
+    }
+    arguments = {"file_path": payload, "old_string": payload, "new_string": f"{payload} {number}"}
+    calls = [
+        {"type": "tool_use", "id": f"t{number}a", "name": payload, "input": {"x": payload}},
+        {"type": "tool_use", "id": f"t{number}b", "name": "Edit", "input": arguments},
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": call["id"], "content": payload} for call in calls
+    ]
+    usage = {"input_tokens": 5, "output_tokens": 5}
+    answer = {"role": "assistant", "type": "message", "id": f"m{number}", "model": payload}
+    asked = {"type": "user", "uuid": f"u{number}a", "message": {"role": "user", "content": payload}}
+    content = [{"type": "text", "text": payload}, *calls]
+    said = {
+        "type": "assistant",
+        "uuid": f"u{number}b",
+        "parentUuid": f"u{number}a",
+        "message": {**answer, "content": content, "usage": usage},
+    }
+    given = {
+        "type": "user",
+        "uuid": f"u{number}c",
+        "parentUuid": f"u{number}b",
+        "message": {"role": "user", "content": results},
+    }
+    return [{**common, **record} for record in (asked, said, given)]
+
+
+def open_all_rows(window: Window) -> None:
+    """Open every row of the page in the frame."""
+    window.frame.locator(".row, .ev").first.wait_for(state="attached")
+    inner = window.page.frames[1]
+    inner.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert inner.evaluate("document.querySelectorAll('script:not([src^=\"/web/\"])').length") == 0
+
+
 def test_no_session_runs_a_script_or_asks_for_anything(browser: Any, tmp_path: Path) -> None:
-    payloads = [
-        *HOSTILE,
-        "<iframe srcdoc='<script>alert(1)</script>'>",
-        "`<img src=x onerror=alert(1)>`",
-    ]
-    payloads += [
-        "<form action=//evil.test><button>",
-        "<meta http-equiv=refresh content=0;//evil.test>",
-    ]
-    write_hostile_session(tmp_path, payloads)
+    payloads = list_payloads()
+    assert len(payloads) >= 300
+    write_hostile_sessions(tmp_path, payloads)
     with run_application(tmp_path) as link:
         window = Window(browser, link, DESKTOP)
         page = window.page
         skip_greeting(window)
-        window.wait_until("!document.querySelector('.indexing:not([hidden])')")
+        count = -(-len(payloads) // PAYLOADS_PER_SESSION)
+        window.wait_until(f"document.querySelectorAll('.session .branch').length === {count}")
         rows = page.request.get(f"{window.origin}/web/sessions?limit=500").json()["sessions"]
-        assert len(rows) == len(payloads)
-        for row in rows:
-            window.open(f"/sessions/{row['key']}")
-            window.frame.locator(".row, .ev").first.wait_for(state="attached")
-            inner = page.frames[1]
-            inner.evaluate(
-                "document.querySelectorAll('details').forEach((one) => (one.open = true))"
-            )
+        keys = [row["key"] for row in rows]
+        assert len(keys) == count
+        for key in keys:
+            window.open(f"/sessions/{key}")
+            open_all_rows(window)
+        for key in keys[::6]:
+            window.open(f"/share/{key}")
+            open_all_rows(window)
+        for first, second in zip(keys[::3], keys[1::3], strict=False):
+            window.open(f"/compare/{first}/{second}")
+            open_all_rows(window)
+        window.open(f"/compare/{'/'.join(keys[:8])}")
+        page.wait_for_selector("table.compared-table")
         for by in ("project", "model", "agent", "tool", "branch"):
             window.open(f"/usage?by={by}&since=")
             page.wait_for_selector("table.usage")
-        for payload in payloads:
-            window.open("/search")
-            page.fill("#search-words", f"hostile {payload}".replace("\0", ""))
-            page.wait_for_timeout(150)
-        window.open("/settings")
-        page.wait_for_selector("#try-text")
-        for payload in payloads:
-            page.fill("#try-text", payload)
-            page.wait_for_timeout(150)
+        window.open("/lines")
+        page.wait_for_selector("#lines-folder", state="attached")
+        type_each(window, "/search", "#search-words", [f"hostile {text}" for text in payloads])
+        type_each(window, "/sessions", "#session-filter", payloads[::5])
+        type_each(window, "/compare", "#compare-filter", payloads[::5])
+        type_each(window, "/settings", "#try-text", payloads[::3])
         assert (
             page.evaluate("document.querySelectorAll('script:not([src^=\"/web/\"])').length") == 0
         )
-        searches = [text for text in window.problems if "400" in text or "Bad Request" in text]
-        window.problems = [text for text in window.problems if text not in searches]
+        # A filter or a search that is none is answered with an error in words.
+        window.problems = [text for text in window.problems if "400" not in text]
         window.check()
+
+
+def type_each(window: Window, path: str, field: str, texts: list[str]) -> None:
+    """Write each text into a field, and wait until the screen has asked for it."""
+    window.open(path)
+    window.page.wait_for_selector(field)
+    for text in texts:
+        window.page.fill(field, text.replace("\0", ""))
+        window.page.wait_for_timeout(160)

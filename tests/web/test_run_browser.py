@@ -182,3 +182,56 @@ def test_there_is_no_serious_fault_of_accessibility(
         window.page.wait_for_selector(".panel-item")
         faults += window.find_accessibility_faults()
     assert faults == []
+
+
+@SIZES
+def test_files_of_the_workspace(
+    browser: Any, link: str, size: dict[str, int], theme: str, tmp_path: Path
+) -> None:
+    window = Window(browser, link, size, theme)
+    page = window.page
+    chat = Chat(window)
+    chat.send("hello")
+    page.get_by_text("This is the demo").wait_for()
+    chat.wait_until_idle()
+    page.get_by_role("button", name="Files").click()
+    panel = page.get_by_label("Files of the workspace", exact=True)
+    page.wait_for_selector(".files-place .link")
+    notes = tmp_path / "tide notes #1 <b>.md"
+    notes.write_text("high water at noon\n")
+    panel.locator("input[type=file]").set_input_files(notes)
+    entry = panel.get_by_role("link", name=notes.name)
+    entry.wait_for()
+    with page.expect_download() as download:
+        entry.click()
+    assert Path(download.value.path()).read_text() == "high water at noon\n"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.remove_listener("dialog", window.take_dialog)
+    page.once("dialog", lambda dialog: dialog.accept())
+    panel.get_by_role("button", name=f"Delete {notes.name}").click()
+    entry.wait_for(state="detached")
+    window.check()
+    assert window.find_accessibility_faults() == []
+
+
+@SIZES
+def test_a_session_is_replayed(browser: Any, link: str, size: dict[str, int], theme: str) -> None:
+    window = Window(browser, link, size, theme)
+    page = window.page
+    chat = Chat(window)
+    chat.send("list files")
+    page.get_by_text("Glob gave").wait_for()
+    chat.wait_until_idle()
+    first = page.url
+    page.get_by_role("button", name="Replay", exact=True).click()
+    controls = page.get_by_role("group", name="Replay")
+    controls.wait_for()
+    assert page.url != first
+    speed = controls.get_by_label("Speed")
+    if speed.is_visible():
+        speed.select_option("5")
+    page.get_by_text("The replay is over").wait_for()
+    page.get_by_text("Glob gave").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    window.check()
+    assert window.find_accessibility_faults() == []

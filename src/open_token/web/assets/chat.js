@@ -2,6 +2,8 @@
 
 import { ServerError } from "/client.js";
 import { describeProblem, element, formatCount, formatTokens } from "/web/assets/dom.js";
+import { FilesPanel } from "/web/assets/run_files.js";
+import { ReplayControls } from "/web/assets/run_replay.js";
 import { TurnView } from "/web/assets/turn_view.js";
 
 const NEAR_END = 80;
@@ -86,6 +88,8 @@ export class Chat {
     this.branches = element("select", { "aria-label": "Other branches", hidden: true, change: () => this.switchBranch() });
     this.stopButton = element("button", { type: "button", class: "button", hidden: true, click: () => this.change("/stop", {}) }, "Stop");
     this.composer = renderComposer({ models, extra: [this.stopButton], onSend: (text, fields) => this.send(text, fields) });
+    this.files = new FilesPanel(this.app, this.client, this.session, this.abort.signal);
+    this.replay = new ReplayControls((changes) => this.steerReplay(changes));
     this.problem = element("div", { role: "alert" });
     this.state = element("p", { class: "run-state", role: "status" });
     this.waiting = element("ul", { class: "queue", "aria-label": "Waiting messages" });
@@ -100,11 +104,14 @@ export class Chat {
         element(
           "span", { class: "actions" }, this.context, this.branches,
           element("button", { type: "button", class: "button", title: "Summarize the conversation for the model; the history stays", click: () => this.change("/compact", {}) }, "Compact"),
+          element("button", { type: "button", class: "button", click: () => this.files.toggle() }, "Files"),
+          element("button", { type: "button", class: "button", title: "Watch it again as it was recorded, in a session of its own", click: () => this.startReplay() }, "Replay"),
           element("button", { type: "button", class: "button", click: () => this.remove() }, "Delete"),
         ),
       ),
+      this.files.root,
       this.scroller,
-      element("div", { class: "dock" }, this.problem, this.questions, this.waiting, this.state, this.composer.form),
+      element("div", { class: "dock" }, this.replay.root, this.problem, this.questions, this.waiting, this.state, this.composer.form),
     );
   }
 
@@ -156,6 +163,7 @@ export class Chat {
 
   refresh() {
     this.handlers.onChange();
+    this.files.refresh();
     this.loadFacts().catch((problem) => this.fail(problem));
   }
 
@@ -187,6 +195,7 @@ export class Chat {
     const isOver = fold.head !== this.endedAt; // somebody went back to an earlier message
     this.state.textContent = describeState(fold, isOver);
     this.state.classList.toggle("minus", fold.session.status === "failed");
+    this.replay.show(fold.session.replay_state);
     this.waiting.replaceChildren(...this.queue.map((text) => element("li", {}, element("b", {}, "waits "), text)));
     this.renderBranches(new Set(branch.map((turn) => turn.turn_id)));
     this.renderQuestions(fold.questions());
@@ -246,6 +255,19 @@ export class Chat {
     const checkpoint = this.branches.value;
     if (checkpoint) await this.change("/switch-branch", { checkpoint_id: checkpoint });
     this.branches.value = "";
+  }
+
+  /** Begin a session that shows this one again, and go there. */
+  async startReplay() {
+    await this.perform(async () => {
+      const replay = await this.client.request("POST", `${this.session.path}/replay`, { speed: 1 });
+      this.handlers.onChange();
+      this.app.go(`/run/${encodeURIComponent(replay.session_id)}`);
+    });
+  }
+
+  steerReplay(changes) {
+    return this.perform(() => this.client.request("PATCH", `${this.session.path}/replay`, changes));
   }
 
   approve() {
