@@ -12,8 +12,11 @@ SECTIONS: dict[str, str] = {
     "The server": r"/healthz|/metrics|/client.js|/api/(health|version|config|auth/me)\b",
     "In and out": r"/api/sessions/(\{[^}]+\}/export|preview-import|import)$",
     "Replays": r"/api/sessions/\{[^}]+\}/replay\b",
-    "Files of the workspace": r"/api/sessions/\{[^}]+\}/(ls|files|upload|download-dir)\b",
-    "Skills and background tasks": r"/api/sessions/\{[^}]+\}/(skills|background-tasks|tasks)\b",
+    "Files of the workspace": r"/api/sessions/\{[^}]+\}/(ls|files|upload|download-dir|share-file)\b",
+    "Skills and background tasks": (
+        r"/api/skills|/api/sessions/\{[^}]+\}/(skills|skill-stats|background-tasks|tasks)\b"
+    ),
+    "Data of clients": r"/api/user/(preferences|env-buckets)|.*extra_info",
     "Branches, compaction, context": (
         r"/api/sessions/\{[^}]+\}/(history|checkpoints|rewind|switch-branch|checkout|compact|context-stats)$"
     ),

@@ -19,7 +19,7 @@ def ask(data: Path, path: str, **headers: str) -> Answer:
 def test_requests_are_those_of_the_owner(tmp_path: Path) -> None:
     answer = ask(tmp_path, "/api/user/api-keys")
     assert answer.status == 200
-    assert [key["name"] for key in answer.json["items"]] == ["web application"]
+    assert [key["name"] for key in answer.json] == ["web application"]
 
 
 def test_a_key_of_the_request_does_not_count(tmp_path: Path) -> None:
@@ -28,5 +28,5 @@ def test_a_key_of_the_request_does_not_count(tmp_path: Path) -> None:
 
 def test_its_key_ends_with_it(tmp_path: Path) -> None:
     for _ in range(2):
-        keys = ask(tmp_path, "/api/user/api-keys").json["items"]
+        keys = ask(tmp_path, "/api/user/api-keys").json
         assert len(keys) == 1

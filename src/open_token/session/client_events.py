@@ -346,7 +346,20 @@ def _convert_error(event: ErrorRaised, view: SessionView) -> ClientEvent:
 
 
 def _convert_notice(event: NoticeSent, view: SessionView) -> ClientEvent:
-    return "system:notification", {**event.info, "message": event.message}
+    return "system:notification", build_notification(event.message, event.info)
+
+
+def build_notification(message: str, info: Json) -> Json:
+    """Return the payload of `system:notification`: by the documented names, and by the older."""
+    status = info.get("level", "info")
+    return {
+        "notification_type": info.get("code", "notice"),
+        "title": message,
+        "detail": info.get("detail"),
+        "status": status if status in ("error", "warning", "info") else "info",
+        **info,
+        "message": message,
+    }
 
 
 def _convert_signal(event: SignalSent, view: SessionView) -> ClientEvent:

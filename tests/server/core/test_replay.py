@@ -294,7 +294,7 @@ def test_pausing_and_going_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("replay-mismatch", "replay-speeds", "type-replay-status")
-@pytest.mark.parametrize("decision", ["keep", "go_on"])
+@pytest.mark.parametrize("decision", ["keep_replay", "continue_replay", "keep", "go_on"])
 def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
     async def test(ask: ServerClient) -> None:
         session_id = await begun(ask)
@@ -331,7 +331,7 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
         answer = await replays.handle_message(
             caller, payload | {"replay_decision": decision}, await ask.state(session_id)
         )
-        if decision == "go_on":
+        if decision in ("continue_replay", "go_on"):
             assert answer is None
             ended = to_builtins((await ask.state(session_id)).session.replay_state)
             assert ended == standing | {"status": "finished"}
@@ -341,7 +341,7 @@ def test_something_else_is_typed(tmp_path: Path, decision: str) -> None:
             assert (await ask.state(session_id)).run is None
         else:
             assert answer is not None
-            assert answer["replay"] == "keep"
+            assert answer["replay"] == "keep_replay"
             await ask("PATCH", f"/api/sessions/{session_id}/replay", json={"status": "autonomous"})
             await until(ask, session_id, is_over)
             assert await shown(ask, session_id) == await shown(ask, "sess_1")

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.server.rest_server import RestServer
 from open_token.errors import StoreError
-from open_token.server.core import sessions
+from open_token.server.core import environments
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,9 @@ from open_token.server.core import sessions
     ],
 )
 def test_names_that_look_secret(name: str, is_masked: bool) -> None:
-    assert sessions.mask_environment({name: "x"}) == {name: sessions.MASK if is_masked else "x"}
+    assert environments.mask_environment({name: "x"}) == {
+        name: environments.MASK if is_masked else "x"
+    }
 
 
 def test_a_session_that_was_not_made_leaves_no_environment(

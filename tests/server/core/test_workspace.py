@@ -54,7 +54,7 @@ def test_what_is_written_is_read_listed_and_found(tmp_path: Path) -> None:
     assert [entry.path for entry in files.files()] == ["a", "run.sh", "a/b", "a/b/c.txt"]
     assert files.resolve("a/b/c.txt") == tmp_path / "inside" / "a" / "b" / "c.txt"
     assert (tmp_path / "inside" / "run.sh").stat().st_mode & stat.S_IXUSR
-    assert files.list("a/b")[0].created_at.endswith("Z")
+    assert files.list("a/b")[0].created_at > 1_700_000_000
 
 
 @pytest.mark.parametrize("path", HOSTILE)

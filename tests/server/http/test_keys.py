@@ -19,19 +19,19 @@ def test_a_key_is_shown_once(rest: RestServer) -> None:
         "plaintext": None,
     }
     listed = rest.get(PLACE)
-    assert [item["name"] for item in listed["items"]] == ["first key", "laptop"]
-    assert all(item["plaintext"] is None for item in listed["items"])
+    assert [item["name"] for item in listed] == ["first key", "laptop"]
+    assert all(item["plaintext"] is None for item in listed)
     assert made["plaintext"] not in rest.call("GET", PLACE).text
     assert made["last_used_at"] is None
     assert rest.get("/api/auth/me", key=made["plaintext"])["scope"] == "full"
-    (mine,) = [item for item in rest.get(PLACE)["items"] if item["id"] == made["id"]]
+    (mine,) = [item for item in rest.get(PLACE) if item["id"] == made["id"]]
     assert mine["last_used_at"] >= made["created_at"]
 
 
 @pytest.mark.spec("key-create")
 def test_without_the_last_slash_it_is_the_same(rest: RestServer) -> None:
     assert rest.call("POST", PLACE.rstrip("/"), {"name": "x"}).status_code == 201
-    assert rest.get(PLACE.rstrip("/"))["total"] == 2
+    assert len(rest.get(PLACE.rstrip("/"))) == 2
 
 
 @pytest.mark.spec("key-routes")
@@ -70,7 +70,7 @@ def test_wrong_keys_are_not_made(rest: RestServer, body: object) -> None:
 
 @pytest.mark.spec("key-routes")
 def test_keys_of_others_are_not_there(rest: RestServer) -> None:
-    mine, other = rest.get(PLACE)["items"][0]["id"], rest.person()
+    mine, other = rest.get(PLACE)[0]["id"], rest.person()
     assert rest.refused("PATCH", PLACE + mine, {"name": "x"}, key=other) == 404
     assert rest.refused("DELETE", PLACE + mine, key=other) == 404
-    assert [item["name"] for item in rest.get(PLACE, key=other)["items"]] == ["theirs"]
+    assert [item["name"] for item in rest.get(PLACE, key=other)] == ["theirs"]

@@ -14,7 +14,7 @@ def add(rest: RestServer, content: str = "Prefers small commits", **more: Any) -
 
 
 @pytest.mark.spec("memory-routes", "type-memory")
-def test_a_memory_is_made_read_replaced_and_forgotten(rest: RestServer) -> None:
+def test_a_memory_is_made_read_changed_and_forgotten(rest: RestServer) -> None:
     answer = rest.call(
         "POST", PLACE, {"content": "Prefers small commits", "type": "feedback", "topic": "style"}
     )
@@ -27,8 +27,9 @@ def test_a_memory_is_made_read_replaced_and_forgotten(rest: RestServer) -> None:
     assert (changed["content"], changed["type"], changed["topic"]) == (
         "Prefers large ones",
         "experience",
-        None,
+        "style",
     )
+    assert rest.put(place, {"content": None, "owner": "ada"})["content"] == "Prefers large ones"
     assert rest.patch(place, {"disabled": True})["disabled"] is True
     assert rest.delete(place) == {"ok": True}
     assert rest.refused("GET", place) == 404

@@ -96,6 +96,10 @@ def test_answers_are_of_their_schemas(rest: RestServer, document: Any) -> None:
         "memory_id": str(memory),
         "token": token,
         "task_id": planned(rest),
+        "key": "theme",
+        "bucket": rest.put("/api/user/env-buckets/staging", {"env": {"STAGE": "test"}})["bucket"],
+        "client_task_id": "task-17",
+        "skill_id": "stream-of-consciousness",
         "profile_id": rest.post("/api/profiles", {"name": "p"})["id"],
     }
     seen, times = 0, set[str]()
@@ -133,10 +137,22 @@ def moments(value: Any) -> Iterator[str]:
         yield from moments(item)
 
 
+ARRAYS = (
+    "/api/user/api-keys/",
+    "/api/scheduled-tasks",
+    "/api/scheduled-tasks/{task_id}/runs",
+    "/api/skills",
+    "/api/skills/installed",
+    "/api/sessions/{session_id}/skills",
+    "/api/sessions/{session_id}/tasks",
+    "/api/sessions/{session_id}/background-tasks",
+)
+
+
 @pytest.mark.spec("rest-conventions")
 def test_every_list_comes_in_parts(rest: RestServer, document: Any) -> None:
     """`limit` is 20 and `offset` 0 unless they are said, and the answer has them and the
-    `total`."""
+    `total`; what is documented as an array is a page when one of them is said."""
     places = {"session_id": rest.session(), "task_id": planned(rest)}
     lists = []
     for method, path, _ in operations(document):
@@ -157,7 +173,15 @@ def test_every_list_comes_in_parts(rest: RestServer, document: Any) -> None:
             assert none == {**said, "items": [], "limit": 1, "offset": 1000}, path
             for query in ("limit=-1", "limit=x", "offset=-1", "offset=x"):
                 assert rest.refused("GET", f"{filled(path, places)}?{query}") == 422, path
-    assert len(lists) >= 6
+        elif path in ARRAYS:
+            lists.append(path)
+            page = rest.get(filled(path, places), params={"offset": "0"})
+            assert page["items"] == said, path
+            assert (page["limit"], page["offset"], page["total"]) == (20, 0, len(said)), path
+            for query in ("limit=-1", "limit=x", "offset=-1", "offset=x"):
+                assert rest.refused("GET", f"{filled(path, places)}?{query}") == 422, path
+    assert set(ARRAYS) < set(lists)
+    assert len(lists) >= 12
 
 
 def planned(rest: RestServer) -> str:
@@ -238,7 +262,7 @@ def owned(rest: RestServer) -> dict[str, str]:
         "checkpoint_id": checkpoint,
         "memory_id": str(rest.post("/api/memories", {"content": "likes tea"})["id"]),
         "token": rest.post(f"/api/sessions/{name}/share")["token"],
-        "key_id": rest.get("/api/user/api-keys/")["items"][0]["id"],
+        "key_id": rest.get("/api/user/api-keys/")[0]["id"],
         "sha256": blob.sha256,
         "path": "a/b.txt",
         "dir": "a",
@@ -247,6 +271,10 @@ def owned(rest: RestServer) -> dict[str, str]:
         "user_key_id": "key_none",
         "webhook_id": rest.post("/api/webhooks", {"url": "http://127.0.0.1:9/"})["id"],
         "response_id": rest.post("/v1/responses", {"input": "think"})["id"],
+        "key": "theme",
+        "bucket": rest.put("/api/user/env-buckets/staging", {"env": {"STAGE": "test"}})["bucket"],
+        "client_task_id": "task-17",
+        "skill_id": "stream-of-consciousness",
         "profile_id": rest.post("/api/profiles", {"name": "p"})["id"],
     }
 
@@ -265,7 +293,7 @@ def kept(rest: RestServer, places: dict[str, str]) -> list[Any]:
         "/api/profiles",
     ]
     looked += ["/api/scheduled-tasks", f"/api/scheduled-tasks/{places['schedule']}/runs"]
-    names = [item["id"] for item in rest.get("/api/user/api-keys/")["items"]]
+    names = [item["id"] for item in rest.get("/api/user/api-keys/")]
     return [rest.get(path) for path in looked] + [names, rest.state(name).seq]
 
 
@@ -279,9 +307,13 @@ def expected(who: str, method: str, path: str) -> set[int]:
     if who == "token":
         return {200} if path in COMMON and method == "GET" else {403}
     if who == "reader":
+        if path == "/api/skills/search":
+            return {422}  # without a query
         if method == "GET" and path != "/api/auth/sdk/authorize":
             return {404} if "background-tasks/" in path else {200}
         return {200} if path in READING else {403}
     if re.search(r"{(session_id|memory_id|key_id|task_id|response_id|profile_id|webhook_id)", path):
         return {404}
+    if "{bucket}" in path:
+        return {200, 404}  # a name of their own, which may be the same
     return {200, 201, 403, 422}  # what is their own, or the owner's alone

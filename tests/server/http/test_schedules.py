@@ -69,19 +69,24 @@ def test_the_life_of_a_task(tmp_path: Path) -> None:
         assert (made.status_code, made.json()["next_run_at"]) == (201, "2026-02-01T08:00:00.000Z")
         place = f"{URL}/{made.json()['id']}"
         assert (await call("GET", place)).json() == made.json()
-        assert (await call("GET", URL)).json()["items"] == [made.json()]
+        assert (await call("GET", URL)).json() == [made.json()]
         assert (await call("PATCH", place, json={"title": "Other"})).json()["title"] == "Other"
         assert (await call("POST", f"{place}/stop")).json()["enabled"] is False
         assert (await call("POST", f"{place}/start")).json()["enabled"] is True
         ran = await call("POST", f"{place}/run")
         assert (ran.status_code, ran.json()["status"]) == (201, "running")
         runs = (await call("GET", f"{place}/runs")).json()
-        assert (runs["items"], runs["total"]) == ([ran.json()], 1)
+        assert runs == [ran.json()]
+        page = (await call("GET", f"{place}/runs?limit=1")).json()
+        assert page == {"items": runs, "total": 1, "limit": 1, "offset": 0}
         shown = (
             await call("GET", f"{URL}/calendar", params={"from": "2026-01-31", "to": "2026-02-03"})
         ).json()
-        assert [item["status"] for item in shown["items"]] == ["running", "planned", "planned"]
-        assert (await call("DELETE", place)).json() == {"deleted": True}
+        (item,) = shown
+        assert (item["task_id"], item["title"]) == (made.json()["id"], "Other")
+        assert len(item["occurrences"]) == 3
+        deleted = await call("DELETE", place)
+        assert (deleted.status_code, deleted.content) == (204, b"")
         for method, url in (
             ("GET", place),
             ("DELETE", place),
@@ -137,7 +142,7 @@ def test_a_key_that_may_only_read_changes_nothing(tmp_path: Path) -> None:
             ("POST", f"{URL}/x/stop"),
         ):
             assert (await call(method, url, json=TASK)).status_code == 403
-        assert (await call("GET", URL)).json()["total"] == 0
+        assert (await call("GET", URL)).json() == []
         assert (await call("GET", URL, headers={"Authorization": ""})).status_code == 401
 
     played(tmp_path, play, "read", BEN)

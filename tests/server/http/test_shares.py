@@ -47,7 +47,7 @@ def session_id(rest: RestServer) -> str:
 
 def view(rest: RestServer, session_id: str, **terms: Any) -> Any:
     token = rest.post(f"/api/sessions/{session_id}/share", terms)["token"]
-    return rest.get(f"/api/share/{token}", key=None)
+    return rest.get(f"/api/share/{token}?details=true", key=None)
 
 
 @pytest.mark.spec("share-create")
@@ -55,8 +55,10 @@ def test_a_token_opens_the_turns(rest: RestServer, session_id: str) -> None:
     made = rest.post(f"/api/sessions/{session_id}/share", {"ttl_seconds": 60})
     assert made["url"] == f"http://server.test/api/share/{made['token']}"
     assert made["expires_at"] > rest.services.clock.now()
-    seen = rest.get(f"/api/share/{made['token']}", key=None)
-    assert [turn["role"] for turn in seen["turns"]] == ["user", "assistant"]
+    turns = rest.get(f"/api/share/{made['token']}", key=None)
+    assert [turn["role"] for turn in turns] == ["user", "assistant"]
+    seen = rest.get(f"/api/share/{made['token']}?details=true", key=None)
+    assert seen["turns"] == turns
     assert seen["read_only"] is True
     assert rest.get(f"/api/sessions/{session_id}")["shared"] is True
     assert made.keys() == {"token", "url", "expires_at"}
@@ -103,7 +105,7 @@ def test_only_the_owner_opens_and_closes(rest: RestServer, session_id: str) -> N
     assert rest.refused("POST", f"/api/sessions/{session_id}/share", {}, key=None) == 401
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         assert rest.refused(method, f"/api/share/{token}", {}, key=None) == 405
-    assert rest.get(f"/api/share/{token}", key=None)
+    assert rest.get(f"/api/share/{token}?details=true", key=None)
 
 
 @pytest.mark.parametrize(

@@ -26,22 +26,20 @@ def test_a_skill_is_uploaded_and_listed(tmp_path: Path) -> None:
         assert (
             await shop.ask("POST", "skills:upload", {"name": "team/greet", "files": files})
         ).json() == stored
-        again = await shop.ask(
-            "POST", "skills:upload", {"name": "team/greet", "files": files, "more": 1}
-        )
+        again = await shop.ask("POST", "skills:upload", {"name": "team/greet", "files": files})
         assert again.json()["overwritten"] is True
         assert shop.workspace.read(".skills/team/greet/bin/x") == b"\x00\xff"
         listed = (await shop.ask("GET", "skills")).json()
-        assert listed["total"] == 2
-        assert listed["items"][0] == {
-            "name": "team/greet", "description": "Greets.", "source": "session", "skill_dir": ".skills/team/greet",
+        assert len(listed) == 2
+        assert listed[0] == {
+            "id": "team/greet", "name": "team/greet", "description": "Greets.", "source": "session", "skill_dir": ".skills/team/greet",
         }  # fmt: skip
-        assert (listed["items"][1]["name"], listed["items"][1]["skill_dir"]) == (
+        assert (listed[1]["name"], listed[1]["skill_dir"]) == (
             "stream-of-consciousness",
             None,
         )
         part = (await shop.ask("GET", "skills?limit=1&offset=1")).json()
-        assert part == {"items": listed["items"][1:], "total": 2, "limit": 1, "offset": 1}
+        assert part == {"items": listed[1:], "total": 2, "limit": 1, "offset": 1}
         assert [one["overwritten"] for one in await shop.signals("skills:changed")] == [False, True]
 
     run_with_tools(tmp_path, do)

@@ -202,9 +202,9 @@ class People(RuleBasedStateMachine):
             self.people[who].memories[int(thing[1])]["disabled"] = off
 
     @rule(who=WHO, thing=memories, word=WORD)
-    def replace_memory(self, who: str, thing: Thing, word: str) -> None:
+    def change_memory(self, who: str, thing: Thing, word: str) -> None:
         if self.mine(who, thing, "PUT", f"/api/memories/{thing[1]}", {"content": word}):
-            self.people[who].memories[int(thing[1])] = {"content": word, "disabled": False}
+            self.people[who].memories[int(thing[1])]["content"] = word
 
     @rule(
         who=WHO,

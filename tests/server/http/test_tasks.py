@@ -21,7 +21,7 @@ async def begin(shop: ToolServer, script: str) -> str:
 @pytest.mark.spec("background-task-routes", "type-background-task", "type-task-status")
 def test_tasks_are_listed_read_and_stopped(tmp_path: Path) -> None:
     async def do(shop: ToolServer) -> None:
-        assert (await shop.ask("GET", "background-tasks")).json()["items"] == []
+        assert (await shop.ask("GET", "background-tasks")).json() == []
         task = await begin(shop, "echo one; echo two; sleep 300")
         while "two" not in (await shop.ask("GET", f"background-tasks/{task}")).json()["output"]:
             await asyncio.sleep(0.01)

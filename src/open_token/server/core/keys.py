@@ -42,6 +42,14 @@ async def list_keys(services: Services, caller: Caller) -> list[ApiKey]:
     return [to_api_key(row) for row in rows]
 
 
+async def get_key(services: Services, caller: Caller, key_id: str) -> ApiKey:
+    """Return a valid key."""
+    for key in await list_keys(services, caller):
+        if key.id == key_id:
+            return key
+    raise not_found("key")
+
+
 async def rename_key(services: Services, caller: Caller, key_id: str, name: str) -> ApiKey:
     """Rename a key."""
     row = await services.store.rename_key(caller.user.id, key_id, name)

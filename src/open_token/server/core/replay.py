@@ -26,7 +26,10 @@ from open_token.session import SessionState, actions
 
 PENDING_KEY = "replays"
 SPEEDS = (1, 2, 5)
-DECISIONS = ("keep", "go_on")
+KEEP_REPLAY = "keep_replay"
+CONTINUE_REPLAY = "continue_replay"
+_DECISIONS = (KEEP_REPLAY, CONTINUE_REPLAY)
+_EARLIER_NAMES = {"keep": KEEP_REPLAY, "go_on": CONTINUE_REPLAY}
 _SOURCE_SEQUENCE = "replay_source_sequence"
 _log = logging.getLogger("open_token.server")
 
@@ -117,7 +120,8 @@ class Replays:
             if "status" in changes:
                 if replay_state["status"] == "mismatch":
                     raise conflict(
-                        "resolve the mismatch first: chat:send with replay_decision keep or go_on",
+                        f"resolve the mismatch first: chat:send with replay_decision {KEEP_REPLAY} "
+                        f"or {CONTINUE_REPLAY}",
                         "mismatch",
                     )
                 replay_state["status"] = _parse_status(changes["status"])
@@ -155,11 +159,10 @@ class Replays:
         return "mismatch"
 
     async def decide(self, owner: str, session_id: str, decision: Any) -> None:
-        """Resolve a mismatch: `keep` the recording, or `go_on` with what the user types."""
-        if decision not in DECISIONS:
-            raise bad_request("replay_decision must be keep or go_on", "replay_decision")
+        """Resolve a mismatch: keep the recording, or continue with what the user types."""
+        decision = _parse_decision(decision)
         previous_status = self._status_before_mismatch.pop(session_id, "playing")
-        keeps_recording = decision == "keep"
+        keeps_recording = decision == KEEP_REPLAY
 
         def build_steps(state: SessionState) -> Iterator[NewEvent]:
             replay_state = get_replay_state(state)
@@ -184,8 +187,9 @@ class Replays:
         session_id = state.session_id
         outcome = payload.get("replay_decision")
         if outcome is not None:
+            outcome = _parse_decision(outcome)
             await self.decide(owner, session_id, outcome)
-            if outcome == "go_on":
+            if outcome == CONTINUE_REPLAY:
                 return None
         else:
             outcome = await self.match_input(owner, session_id, _extract_text(payload, state))
@@ -284,6 +288,16 @@ def _check_speed(speed: Any) -> int:
     if type(speed) is not int or speed not in SPEEDS:
         raise bad_request("speed must be 1, 2 or 5", "speed")
     return speed
+
+
+def _parse_decision(value: Any) -> str:
+    """Return a decision by its present name."""
+    decision = _EARLIER_NAMES.get(value, value) if isinstance(value, str) else None
+    if decision not in _DECISIONS:
+        raise bad_request(
+            f"replay_decision must be {KEEP_REPLAY} or {CONTINUE_REPLAY}", "replay_decision"
+        )
+    return decision
 
 
 def _parse_status(status: Any) -> str:

@@ -29,10 +29,12 @@ _MAX_LENGTHS = {
     "expires_at": 64,
 }
 _SCHEDULE_FIELDS = {"cron", "timezone", "enabled", "expires_at"}
+_READ_ONLY_FIELDS = ("id", "created_at", "updated_at", "next_run_at")
+"""Fields of a task that clients may send back; they have no effect."""
 _HIDDEN_FIELDS = ("owner", "body", "next_fire")
 
 
-class TaskChanges(Struct, frozen=True, kw_only=True):
+class TaskChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a task that a client may set; unset ones stay as they are."""
 
     title: str | UnsetType = UNSET
@@ -119,8 +121,8 @@ class Schedules:
         items = [run_to_json(run) for run in page.items]
         return {"items": items, "total": page.total, "limit": limit, "offset": offset}
 
-    async def build_calendar(self, owner: str, since: str, until: str) -> Json:
-        """Return the past and planned runs within a period, in order."""
+    async def build_calendar(self, owner: str, since: str, until: str) -> list[Json]:
+        """Return the times of past and planned runs within a period, for each task."""
         start = _parse_time("from", since)
         end = _parse_time("to", until)
         if end <= start or end - start > MAX_CALENDAR_SPAN:
@@ -132,24 +134,21 @@ class Schedules:
             None,
             format_timestamp(start),
             format_timestamp(end),
-            MAX_CALENDAR_ITEMS + 1,
+            MAX_CALENDAR_ITEMS,
         )
+        past = [(run.fire_at, run.task_id) for run in reversed(page.items)]
+        planned = heapq.merge(*(_plan_runs(task, start, end) for task in tasks))
+        times: dict[str, list[str]] = {task.id: [] for task in tasks}
+        for fire_at, task_id in itertools.islice(
+            itertools.chain(past, planned), MAX_CALENDAR_ITEMS
+        ):
+            times.setdefault(task_id, []).append(fire_at)
         titles = {task.id: task.title for task in tasks}
-        past = [
-            {"title": titles.get(run.task_id, ""), **run_to_json(run)}
-            for run in reversed(page.items)
+        return [
+            {"task_id": task_id, "title": titles.get(task_id, ""), "occurrences": occurrences}
+            for task_id, occurrences in times.items()
+            if occurrences
         ]
-        planned = heapq.merge(
-            *(_plan_runs(task, start, end) for task in tasks), key=lambda item: item["fire_at"]
-        )
-        # One more than the limit shows whether something was left out.
-        items = [*past, *itertools.islice(planned, MAX_CALENDAR_ITEMS + 1)]
-        shown = items[:MAX_CALENDAR_ITEMS]
-        return {
-            "items": shown,
-            "total": len(shown),
-            "truncated": len(items) > MAX_CALENDAR_ITEMS,
-        }
 
     async def _get_task(self, owner: str, task_id: str) -> TaskRow:
         task = await self._store.task(owner, task_id)
@@ -186,7 +185,8 @@ def run_to_json(run: TaskRun) -> Json:
     return msgspec.structs.asdict(run)
 
 
-def _plan_runs(task: TaskRow, start: datetime, end: datetime) -> Iterator[Json]:
+def _plan_runs(task: TaskRow, start: datetime, end: datetime) -> Iterator[tuple[str, str]]:
+    """Yield the planned times of a task, each with its id."""
     if not task.enabled or task.next_fire is None:
         return
     first = max(parse_timestamp(task.next_fire), start)
@@ -198,7 +198,7 @@ def _plan_runs(task: TaskRow, start: datetime, end: datetime) -> Iterator[Json]:
         fire_at = format_timestamp(slot)
         if task.expires_at is not None and fire_at > task.expires_at:
             return
-        yield {"task_id": task.id, "title": task.title, "fire_at": fire_at, "status": "planned"}
+        yield fire_at, task.id
 
 
 def _parse_changes(given: Any) -> Json:
@@ -206,10 +206,11 @@ def _parse_changes(given: Any) -> Json:
     if not isinstance(given, dict):
         raise bad_request("a scheduled task must be an object")
     try:
-        changes = msgspec.convert(given, TaskChanges)
+        fields = {name: value for name, value in given.items() if name not in _READ_ONLY_FIELDS}
+        changes = msgspec.convert(fields, TaskChanges)
     except msgspec.ValidationError as fault:
         what, _, path = str(fault).partition(" - at ")
-        field = path.strip("`").removeprefix("$.")
+        field = path.strip("`").removeprefix("$.") or "task"
         raise bad_request(f"{field}: {what[:1].lower()}{what[1:]}") from None
     values = {
         name: value for name, value in msgspec.structs.asdict(changes).items() if value is not UNSET

@@ -1,7 +1,6 @@
 """Sessions as clients create, list, update and delete them, with their tool environment."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,19 +10,14 @@ from msgspec import Meta, Struct
 from open_token.model.agent_settings import AgentSettings, dump_settings
 from open_token.model.log_events import Json, NewEvent
 from open_token.model.session_types import encode
-from open_token.server.core import profiles
+from open_token.server.core import client_data, profiles
+from open_token.server.core.environments import MASK, mask_environment, validate_environment
 from open_token.server.core.journal import StepBuilder
 from open_token.server.core.services import Services
 from open_token.server.errors import ApiError, bad_request, not_found
 from open_token.server.store.rows import Caller, StoredSession
 from open_token.session import SessionState
 
-MASK = "********"
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|PWD|CREDENTIAL|AUTH|PRIVATE|COOKIE|SIGNATURE|DSN", re.IGNORECASE
-)
-_MAX_ENV_LENGTH = 64 << 10
 _MAX_FIELDS_BYTES = 256 << 10
 """The fields of a new session; they are part of every listing that contains it."""
 _SERVER_FIELDS = frozenset(
@@ -68,6 +62,8 @@ class NewSession(Struct, kw_only=True, forbid_unknown_fields=True):
     memory_enabled: bool | None = None
     is_persistent: bool | None = None
     env: dict[str, str] | None = None
+    env_bucket: str | None = None
+    """A named environment of the user, to which `env` is added."""
     disable_tools: Any = None
     solution_id: str | None = None
     biz_role_id: str | None = None
@@ -100,14 +96,17 @@ async def create_session(services: Services, caller: Caller, given: NewSession) 
     fields = {
         name: value
         for name, value in msgspec.to_builtins(given).items()
-        if value is not None and name not in (*_AGENT_FIELDS, "env")
+        if value is not None and name not in (*_AGENT_FIELDS, "env", "env_bucket")
     }
     if agent is not None and "model" in agent["settings"]:
         fields.setdefault("model", agent["settings"]["model"])
     if len(encode(fields)) > _MAX_FIELDS_BYTES:
         raise bad_request(f"session fields exceed {_MAX_FIELDS_BYTES} bytes", "invalid")
     # The environment may contain secrets, so it is a setting and not part of the log.
-    env = _validate_environment(given.env or {})
+    named: dict[str, str] = {}
+    if given.env_bucket is not None:
+        named = await client_data.load_bucket(services, caller.user.id, given.env_bucket)
+    env = validate_environment({**named, **(given.env or {})})
     if env:
         await services.store.set_setting(_env_key(session_id), msgspec.json.encode(env).decode())
     session = {"memory_enabled": services.config.memory, **fields, "id": session_id}
@@ -216,6 +215,7 @@ async def delete_session(
     if not await services.store.delete_session(caller.user.id, session_id):
         raise not_found()
     services.journal.evict(session_id)
+    await client_data.forget_session(services, caller.user.id, session_id)
     services.message_cache.forget(session_id)
     await services.tasks.remove_session(session_id)
     if delete_workspace:
@@ -271,7 +271,7 @@ async def set_environment(
     for name, value in env.items():
         merged[name] = previous.get(name, "") if value == MASK else value
     if merged:
-        encoded = msgspec.json.encode(_validate_environment(merged)).decode()
+        encoded = msgspec.json.encode(validate_environment(merged)).decode()
     else:
         encoded = None
     await services.store.set_setting(_env_key(session_id), encoded)
@@ -279,27 +279,6 @@ async def set_environment(
     if await services.store.session(owner, session_id) is None:
         await services.store.set_setting(_env_key(session_id), None)
         raise not_found()
-
-
-def mask_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Mask the values of variables whose name looks secret."""
-    masked = {}
-    for name, value in env.items():
-        masked[name] = MASK if value and _SECRET_NAME.search(name) else value
-    return masked
-
-
-def _validate_environment(env: Mapping[str, str]) -> Mapping[str, str]:
-    if any(not _ENV_NAME.fullmatch(name) for name in env):
-        raise bad_request(
-            "env: names must consist of letters, digits and _, and not start with a digit",
-            "invalid",
-        )
-    if any("\0" in value for value in env.values()):
-        raise bad_request("env: values must not contain NUL", "invalid")
-    if sum(len(name) + len(value) for name, value in env.items()) > _MAX_ENV_LENGTH:
-        raise bad_request(f"env: exceeds {_MAX_ENV_LENGTH} characters", "invalid")
-    return env
 
 
 def _env_key(session_id: str) -> str:

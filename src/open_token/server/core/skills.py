@@ -1,10 +1,13 @@
 """Skills of a session: the built-in one, those of the operator, and uploaded ones."""
 
+import contextlib
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from open_token.library import skills as shipped
@@ -12,10 +15,13 @@ from open_token.server.config import ServerConfig
 from open_token.server.core.workspace import Workspace
 from open_token.server.core.workspace_fs import split_path, temporary_name
 from open_token.server.errors import ApiError, bad_request
+from open_token.session import SessionState
 
 UPLOAD_FOLDER = ".skills"
 """The workspace folder of uploaded skills; commands can run the files in it."""
 MAIN_FILE = "SKILL.md"
+SKILL_TOOL = "Skill"
+_WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}(/[a-z0-9][a-z0-9-]{0,63})?")
 _FRONT_MATTER_KEY = re.compile(r"([A-Za-z_][\w-]*):(?:\s+(.*)|$)")
 _BLOCK_SCALAR = re.compile(r"[|>][+-]?")
@@ -54,15 +60,16 @@ class Skill(Struct, frozen=True, kw_only=True):
         return [entry.path[len(prefix) :] for entry in itertools.islice(files, _MAX_FILES)]
 
 
-def find_skills(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
-    """Return the skills of a session by name.
+def find_skills(config: ServerConfig, workspace: Workspace | None = None) -> dict[str, Skill]:
+    """Return the skills of a session by name; without a workspace, those of every session.
 
     An uploaded skill replaces one of the operator; the built-in one cannot be replaced."""
     found: dict[str, Skill] = {}
     for skill in _find_configured(config.skills):
         found[skill.name] = skill
-    for skill in _find_uploaded(workspace):
-        found[skill.name] = skill
+    if workspace is not None:
+        for skill in _find_uploaded(workspace):
+            found[skill.name] = skill
     skills = dict(sorted(found.items())[:_MAX_SKILLS])
     built_in = _load_skill(
         Workspace(shipped.get_skill_folder()), "", shipped.SKILL_NAME, "built-in"
@@ -70,6 +77,43 @@ def find_skills(config: ServerConfig, workspace: Workspace) -> dict[str, Skill]:
     if built_in is not None:
         skills[built_in.name] = built_in
     return skills
+
+
+def search_skills(skills: Mapping[str, Skill], query: str) -> list[Skill]:
+    """Return the skills whose name or description has a word of the query, the best first."""
+    words = set(_WORD.findall(query.lower()))
+    scores: list[tuple[int, str]] = []
+    for name, skill in skills.items():
+        known = set(_WORD.findall(f"{name} {skill.description}".lower()))
+        score = len(words & known)
+        if score:
+            scores.append((-score, name))
+    return [skills[name] for _, name in sorted(scores)]
+
+
+def install_skill(workspace: Workspace, skill: Skill) -> tuple[int, bool]:
+    """Copy a skill of the server into a session; return its files and whether it replaced one."""
+    files: dict[str, tuple[bytes, bool]] = {}
+    for path in skill.paths():
+        full_path = f"{skill.folder}/{path}" if skill.folder else path
+        files[path] = (skill.files.read(full_path), False)
+    return len(files), store_skill(workspace, skill.name, files)
+
+
+def count_skill_calls(state: SessionState) -> dict[str, int]:
+    """Return how often each skill was loaded on the current branch of a session."""
+    counts: Counter[str] = Counter()
+    for turn in state.path:
+        for calling in turn.calls.values():
+            call = calling.snapshot()
+            if call.tool_name != SKILL_TOOL or call.status != "done":
+                continue
+            with contextlib.suppress(msgspec.DecodeError):
+                arguments = msgspec.json.decode(call.arguments or "{}")
+                if isinstance(arguments, dict):
+                    name = arguments.get("name", arguments.get("skill"))
+                    counts[str(name)] += 1
+    return dict(sorted(counts.items()))
 
 
 def store_skill(workspace: Workspace, name: str, files: Mapping[str, tuple[bytes, bool]]) -> bool:

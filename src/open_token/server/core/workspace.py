@@ -8,14 +8,12 @@ import re
 import stat
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 
 from open_token.model.log_events import Json
-from open_token.server.clock import format_timestamp
 from open_token.server.core.workspace_fs import (
     check_name,
     clear_folder,
@@ -56,7 +54,8 @@ class DirEntry(Struct, frozen=True, kw_only=True):
     type: str
     is_dir: bool
     size: int
-    created_at: str
+    created_at: float
+    """When it was last changed: seconds since 1970."""
     tags: list[str] = []
 
 
@@ -315,6 +314,7 @@ async def publish_files_changed(
     """Notify the subscribers of a session that files have changed."""
     payload: Json = {
         "session_id": session_id,
+        "file_path": paths[0] if paths else None,
         "action": action,
         "paths": list(paths[:_MAX_NAMED_PATHS]),
     }
@@ -350,13 +350,5 @@ def _build_entry(parts: tuple[str, ...], status: os.stat_result) -> DirEntry:
         type=kind,
         is_dir=kind == "directory",
         size=status.st_size if kind == "file" else 0,
-        created_at=_format_mtime(status.st_mtime),
+        created_at=round(status.st_mtime, 3),
     )
-
-
-def _format_mtime(seconds: float) -> str:
-    try:
-        return format_timestamp(datetime.fromtimestamp(seconds, UTC))
-    except (ValueError, OverflowError, OSError):
-        # A file may have any time that somebody has set.
-        return format_timestamp(datetime.fromtimestamp(0, UTC))

@@ -13,6 +13,7 @@ from open_token.server.errors import ApiError
 from open_token.server.http import (
     ag_ui,
     branches,
+    client_data,
     files,
     keys,
     logins,
@@ -44,6 +45,7 @@ ROUTERS = (
     meta,
     static,
     sessions,
+    client_data,
     profiles,
     branches,
     keys,
@@ -67,7 +69,7 @@ ROUTERS = (
 
 _DESCRIPTION = """\
 Live sessions of agents, one append-only log each. Errors are `{"detail", "code"}`; timestamps are
-ISO 8601 in UTC; lists take `limit` and `offset` and return `total`. Send
+ISO 8601 in UTC; lists take `limit` and `offset`, and then return `total`. Send
 `Authorization: Bearer <key>` unless a route is public."""
 
 

@@ -62,13 +62,13 @@ class Checkpoints(Struct):
     leaf_id: str | None
 
 
-class Place(Struct):
+class Place(Struct, forbid_unknown_fields=True):
     """A checkpoint of the session."""
 
     checkpoint_id: Name
 
 
-class PlaceInTime(Struct, kw_only=True):
+class PlaceInTime(Struct, kw_only=True, forbid_unknown_fields=True):
     """A checkpoint, and whether the turn after it is included."""
 
     checkpoint_id: Name

@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Annotated, BinaryIO, Literal
 from urllib.parse import quote
 
@@ -17,10 +18,9 @@ from fastapi import APIRouter, File, Form, UploadFile
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 
-from open_token.server.clock import parse_timestamp
 from open_token.server.core.workspace import DirEntry, Workspace, publish_files_changed
 from open_token.server.core.workspace_fs import split_path
-from open_token.server.errors import ApiError, bad_request
+from open_token.server.errors import ApiError, bad_request, conflict
 from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller, get_workspace
 from open_token.server.http.openapi import describe_model
 from open_token.server.http.responses import json_response
@@ -29,8 +29,9 @@ router = APIRouter(prefix="/api/sessions/{session_id}", tags=["files"])
 
 _CHUNK_SIZE = 1 << 18
 _MAX_UPLOADS = 1000
-_EARLIEST_ZIP_TIME = datetime(1980, 1, 1, tzinfo=UTC)
-_LATEST_ZIP_TIME = datetime(2107, 12, 31, tzinfo=UTC)
+_MAX_COPIES = 100
+_EARLIEST_ZIP_TIME = datetime(1980, 1, 1, tzinfo=UTC).timestamp()
+_LATEST_ZIP_TIME = datetime(2107, 12, 31, tzinfo=UTC).timestamp()
 _FILE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -46,7 +47,7 @@ _LISTED = {
     "type": "file",
     "is_dir": False,
     "size": 120,
-    "created_at": "2026-03-01T10:00:00.000Z",
+    "created_at": 1772359200.0,
     "tags": [],
 }
 
@@ -59,7 +60,7 @@ class Listed(BaseModel):
     type: Literal["file", "directory", "link", "other"]
     is_dir: bool
     size: int
-    created_at: str
+    created_at: float
     tags: list[str]
 
 
@@ -91,7 +92,10 @@ class Uploaded(BaseModel):
 class FileContent(BaseModel):
     """The content of a file: text, or bytes as base64."""
 
-    model_config = {"json_schema_extra": {"examples": [{"content": "# Notes\n"}]}}
+    model_config = {
+        "extra": "forbid",
+        "json_schema_extra": {"examples": [{"content": "# Notes\n"}]},
+    }
     content: str
     encoding: Literal["utf-8", "base64"] = "utf-8"
 
@@ -99,7 +103,10 @@ class FileContent(BaseModel):
 class NewName(BaseModel):
     """The new name in the same folder."""
 
-    model_config = {"json_schema_extra": {"examples": [{"new_name": "notes-2.md"}]}}
+    model_config = {
+        "extra": "forbid",
+        "json_schema_extra": {"examples": [{"new_name": "notes-2.md"}]},
+    }
     new_name: Annotated[str, Field(min_length=1, max_length=240)]
 
 
@@ -186,11 +193,18 @@ async def rename_file(
     "/files/{path:path}/copy", responses=describe_model(NewPath, {"path": "docs/notes-2.md"})
 )
 async def copy_file(
-    session_id: str, path: str, body: NewName, services: ServicesDep, caller: WriteCaller
+    session_id: str,
+    path: str,
+    services: ServicesDep,
+    caller: WriteCaller,
+    body: NewName | None = None,
 ) -> Response:
-    """Copy a file or folder within its folder."""
+    """Copy a file or folder within its folder; without a name `notes.md` becomes `notes_copy.md`."""
     workspace = await get_workspace(services, caller, session_id)
-    new_path = await asyncio.to_thread(workspace.copy, path, body.new_name)
+    if body is not None:
+        new_path = await asyncio.to_thread(workspace.copy, path, body.new_name)
+    else:
+        new_path = await asyncio.to_thread(_copy_to_free_name, workspace, path)
     await publish_files_changed(services, caller.user.id, session_id, "copied", new_path)
     return json_response({"path": new_path})
 
@@ -248,6 +262,19 @@ async def download_folder(
     return StreamingResponse(
         stream_zip(workspace, _normalize_path(dir)), media_type="application/zip", headers=headers
     )
+
+
+def _copy_to_free_name(workspace: Workspace, path: str) -> str:
+    parts = split_path(path)
+    name = PurePosixPath(parts[-1] if parts else "")
+    for number in range(1, _MAX_COPIES + 1):
+        suffix = "_copy" if number == 1 else f"_copy_{number}"
+        try:
+            return workspace.copy(path, f"{name.stem}{suffix}{name.suffix}")
+        except ApiError as problem:
+            if problem.code != "exists":
+                raise
+    raise conflict(f"there are {_MAX_COPIES} copies already; name the next one", "exists")
 
 
 def _normalize_path(path: str) -> str:
@@ -347,7 +374,8 @@ def _add_file(
 
 
 def _build_member(name: str, entry: DirEntry) -> zipfile.ZipInfo:
-    moment = min(max(parse_timestamp(entry.created_at), _EARLIEST_ZIP_TIME), _LATEST_ZIP_TIME)
+    seconds = min(max(entry.created_at, _EARLIEST_ZIP_TIME), _LATEST_ZIP_TIME)
+    moment = datetime.fromtimestamp(seconds, UTC)
     info = zipfile.ZipInfo(name, moment.timetuple()[:6])
     info.compress_type = zipfile.ZIP_DEFLATED
     return info

@@ -10,8 +10,13 @@ from msgspec import Meta, Struct
 from open_token.model.session_types import ApiKey, to_builtins
 from open_token.server.core import keys
 from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
-from open_token.server.http.openapi import describe_body, describe_response, json_body
-from open_token.server.http.responses import json_response
+from open_token.server.http.openapi import (
+    describe_body,
+    describe_list,
+    describe_response,
+    json_body,
+)
+from open_token.server.http.responses import json_response, list_response
 
 router = APIRouter(tags=["keys"])
 
@@ -27,26 +32,17 @@ _KEY = {
 }
 
 
-class NewKey(Struct, kw_only=True):
+class NewKey(Struct, kw_only=True, forbid_unknown_fields=True):
     """The name and the scope of a new key."""
 
     name: Name
     scope: Literal["full", "read"] = "full"
 
 
-class KeyName(Struct):
+class KeyName(Struct, forbid_unknown_fields=True):
     """The new name of a key."""
 
     name: Name
-
-
-class KeyList(Struct):
-    """A page of a user's keys."""
-
-    items: list[ApiKey]
-    total: int
-    limit: int
-    offset: int
 
 
 @router.post(
@@ -75,25 +71,23 @@ async def make(
 
 @router.get(
     "/api/user/api-keys/",
-    responses=describe_response(KeyList, {"items": [_KEY], "total": 1, "limit": 20, "offset": 0}),
+    responses=describe_list(ApiKey, _KEY),
 )
 @router.get("/api/user/api-keys", include_in_schema=False)
 async def listing(
     services: ServicesDep,
     caller: ReadCaller,
-    limit: Annotated[int, Query(ge=0, le=1000)] = 20,
-    offset: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    limit: Annotated[int | None, Query(ge=0, le=1000)] = None,
+    offset: Annotated[int | None, Query(ge=0, le=1 << 53)] = None,
 ) -> Response:
     """List the valid keys, masked."""
-    all_keys = await keys.list_keys(services, caller)
-    return json_response(
-        {
-            "items": all_keys[offset : offset + limit],
-            "total": len(all_keys),
-            "limit": limit,
-            "offset": offset,
-        }
-    )
+    return list_response(await keys.list_keys(services, caller), limit, offset)
+
+
+@router.get("/api/user/api-keys/{key_id}", responses=describe_response(ApiKey, _KEY))
+async def one(services: ServicesDep, caller: ReadCaller, key_id: str) -> Response:
+    """Get a valid key, masked."""
+    return json_response(await keys.get_key(services, caller, key_id))
 
 
 @router.patch(

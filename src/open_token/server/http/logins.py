@@ -50,7 +50,7 @@ class Promised(Struct):
     expires_in: int
 
 
-class CodeGiven(Struct):
+class CodeGiven(Struct, forbid_unknown_fields=True):
     """The code, with the state and the origin for which it was issued."""
 
     code: str

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 from msgspec import Meta, Struct
@@ -40,7 +41,7 @@ _MEMORY = {
 }
 
 
-class MemoryFields(Struct, kw_only=True):
+class MemoryFields(Struct, kw_only=True, forbid_unknown_fields=True):
     """The fields of a memory; the memories that it supersedes are disabled."""
 
     content: Content
@@ -58,13 +59,28 @@ class MemoryFields(Struct, kw_only=True):
     supersedes: Annotated[list[Number], Meta(max_length=100)] = []
 
 
-class Disabled(Struct):
+class MemoryChanges(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Fields of a memory to change; one that is missing or null stays as it is."""
+
+    content: Content | None = None
+    type: MemoryType | None = None
+    skill_name: Word | None = None
+    record_type: RecordType | None = None
+    scope: Word | None = None
+    owner: Word | None = None
+    topic: Word | None = None
+    mem0_id: Word | None = None
+    write_reason: Word | None = None
+    disabled: bool | None = None
+
+
+class Disabled(Struct, forbid_unknown_fields=True):
     """Whether a memory is disabled."""
 
     disabled: bool
 
 
-class Batch(Struct):
+class Batch(Struct, forbid_unknown_fields=True):
     """An action on several memories."""
 
     action: Literal["delete", "disable", "enable"]
@@ -177,20 +193,19 @@ async def one(services: ServicesDep, caller: ReadCaller, memory_id: Id) -> Respo
 @router.put(
     "/api/memories/{memory_id}",
     responses=describe_response(Memory, _MEMORY),
-    openapi_extra=describe_body(
-        MemoryFields, {"content": "Prefers small commits", "type": "feedback"}
-    ),
+    openapi_extra=describe_body(MemoryChanges, {"content": "Prefers small commits"}),
 )
-async def replace(
+async def update(
     services: ServicesDep,
     caller: WriteCaller,
     memory_id: Id,
-    given: Annotated[Any, json_body(MemoryFields)],
+    given: Annotated[Any, json_body(MemoryChanges)],
 ) -> Response:
-    """Replace the content, the type and the other fields of a memory."""
-    fields = _collect_fields(given)
-    del fields["source_session"]  # where it was learnt does not change
-    memory = await memories.update_memory(services, caller.user.id, memory_id, fields)
+    """Change fields of a memory; those that are missing or null stay as they are."""
+    changes = {
+        name: value for name, value in msgspec.structs.asdict(given).items() if value is not None
+    }
+    memory = await memories.update_memory(services, caller.user.id, memory_id, changes)
     return json_response(memory)
 
 

@@ -9,9 +9,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from msgspec import Struct
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
-from open_token.model.session_types import OpenStruct, from_builtins
 from open_token.server.errors import ApiError, bad_request
 from open_token.server.http import auth
 
@@ -44,17 +43,13 @@ class Problem(Struct, kw_only=True):
 
 def json_body(kind: type[T]) -> Any:
     """Return a dependency that decodes a JSON body; an empty body is an empty object."""
-    is_open = issubclass(kind, OpenStruct)
-    if is_open:
-        decoder = msgspec.json.Decoder()
-    else:
-        decoder = msgspec.json.Decoder(kind)
-    decode: Callable[[bytes], Any] = decoder.decode
+    # An unknown field would have no effect, and nobody would learn that.
+    assert kind.__struct_config__.forbid_unknown_fields, kind.__name__
+    decode = msgspec.json.Decoder(kind).decode
 
     async def read_body(request: Request) -> T:
         try:
-            value = decode(await request.body() or b"{}")
-            return from_builtins(value, kind) if issubclass(kind, OpenStruct) else value
+            return decode(await request.body() or b"{}")
         except msgspec.ValidationError as fault:
             raise bad_request(_describe_fault(fault), "invalid") from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
@@ -81,6 +76,22 @@ def describe_response(
     return {status: {"description": description, "content": content}}
 
 
+def describe_list(
+    kind: Any, example: Any, description: str = "An array of all; a page with `limit` or `offset`"
+) -> dict[int | str, Json]:
+    """Return the `responses` of a list that is an array, or a page if the request asks for one."""
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    items = {"type": "array", "items": _describe_model(kind) if is_model else _build_schema(kind)}
+    number = {"type": "integer"}
+    page = {
+        "type": "object",
+        "required": ["items", "total", "limit", "offset"],
+        "properties": {"items": items, "total": number, "limit": number, "offset": number},
+    }
+    content = _json_content({"anyOf": [items, page]}, [example])
+    return {200: {"description": description, "content": content}}
+
+
 def describe_media(media_type: str, description: str) -> dict[int | str, Json]:
     """Return the `responses` of a route that does not answer with JSON."""
     schema = {"type": "string"}
@@ -91,9 +102,13 @@ def describe_media(media_type: str, description: str) -> dict[int | str, Json]:
 
 def describe_model(model: Any, example: Any) -> dict[int | str, Json]:
     """Return the `responses` of a route whose type pydantic describes."""
+    return {200: {"content": _json_content(_describe_model(model), example)}}
+
+
+def _describe_model(model: Any) -> Json:
     schema = TypeAdapter(model).json_schema()
-    inlined = _inline_references(schema, schema.pop("$defs", {}))
-    return {200: {"content": _json_content(inlined, example)}}
+    inlined: Json = _inline_references(schema, schema.pop("$defs", {}))
+    return inlined
 
 
 def _inline_references(schema: Any, definitions: Json) -> Any:

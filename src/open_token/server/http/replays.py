@@ -27,14 +27,16 @@ def _example(description: str, value: Any) -> dict[int | str, dict[str, Any]]:
 class NewReplay(BaseModel):
     """The speed of a new replay."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"speed": 2}})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"speed": 2}})
     speed: Literal[1, 2, 5] = 1
 
 
 class ReplayChange(BaseModel):
     """Changes of a replay; absent fields stay as they are."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"speed": 5, "status": "autonomous"}})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"speed": 5, "status": "autonomous"}}
+    )
     speed: Literal[1, 2, 5] | None = None
     status: Literal["autonomous", "playing", "paused"] | None = Field(
         None, description="autonomous: do not wait for the user; null: playing"

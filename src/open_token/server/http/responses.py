@@ -12,6 +12,7 @@ from open_token.model.log_events import LogError
 from open_token.model.session_types import encode
 from open_token.server.errors import ApiError, to_api_error
 
+DEFAULT_LIMIT = 20
 _MAX_REPORTED_FAULTS = 5
 _HTTP_DETAILS = {
     404: "no such route; see /openapi.json",
@@ -24,6 +25,19 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     """Build a JSON response; bytes are taken as JSON."""
     body = value if isinstance(value, bytes) else encode(value)
     return Response(body, status, headers, media_type="application/json")
+
+
+def list_response(items: list[Any], limit: int | None, offset: int | None) -> Response:
+    """Build a list: a page of it if `limit` or `offset` is given, else an array of all."""
+    if limit is None and offset is None:
+        return json_response(items)
+    limit = DEFAULT_LIMIT if limit is None else limit
+    return page_response(items[offset or 0 :][:limit], len(items), limit, offset or 0)
+
+
+def page_response(items: list[Any], total: int, limit: int, offset: int) -> Response:
+    """Build a page of a list."""
+    return json_response({"items": items, "total": total, "limit": limit, "offset": offset})
 
 
 async def handle_api_error(request: Request, problem: Exception) -> Response:

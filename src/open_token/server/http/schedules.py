@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from open_token.model.session_types import ScheduledTask, ScheduledTaskRun
 from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller
-from open_token.server.http.openapi import describe_response
-from open_token.server.http.responses import json_response
+from open_token.server.http.openapi import describe_list, describe_response
+from open_token.server.http.responses import DEFAULT_LIMIT, json_response, list_response
 
 router = APIRouter(prefix="/api/scheduled-tasks", tags=["scheduled tasks"])
 
@@ -41,30 +41,20 @@ _RUN = {
     "triggered_at": "2026-01-30T07:30:00.012Z",
     "finished_at": "2026-01-30T07:31:10.400Z",
 }
-_PLANNED = {
+_OCCURRENCES = {
     "task_id": _TASK["id"],
     "title": "Morning report",
-    "fire_at": _TASK["next_run_at"],
-    "status": "planned",
+    "occurrences": [_RUN["fire_at"], _TASK["next_run_at"]],
 }
+_MAX_LIMIT = 500
 
 
-class TaskList(Struct):
-    """A page of a user's tasks, oldest first."""
+class Occurrences(Struct):
+    """The times at which a task ran or is to run."""
 
-    items: list[ScheduledTask]
-    total: int
-    limit: int
-    offset: int
-
-
-class RunList(Struct):
-    """A page of the runs of a task, newest first."""
-
-    items: list[ScheduledTaskRun]
-    total: int
-    limit: int
-    offset: int
+    task_id: str
+    title: str
+    occurrences: list[str]
 
 
 def _describe(kind: Any, example: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
@@ -78,8 +68,8 @@ def _describe(kind: Any, example: Any, status: int = 200) -> dict[int | str, dic
 
 New = Annotated[Any, Body(openapi_examples={"weekdays": {"value": _NEW}})]
 Change = Annotated[Any, Body(openapi_examples={"later": {"value": {"cron": "0 10 * * *"}}})]
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=10**9)]
+Limit = Annotated[int | None, Query(ge=1, le=_MAX_LIMIT)]
+Offset = Annotated[int | None, Query(ge=0, le=10**9)]
 From = Annotated[str, Query(alias="from", max_length=64, examples=["2026-01-01T00:00:00Z"])]
 To = Annotated[str, Query(max_length=64, examples=["2026-02-01T00:00:00Z"])]
 
@@ -90,32 +80,17 @@ async def add(services: ServicesDep, caller: WriteCaller, task: New) -> Response
     return json_response(await services.schedules.add(caller.user.id, task), 201)
 
 
-@router.get(
-    "", responses=_describe(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
-)
+@router.get("", responses=describe_list(ScheduledTask, _TASK))
 async def every(
-    services: ServicesDep, caller: ReadCaller, limit: Limit = 20, offset: Offset = 0
+    services: ServicesDep, caller: ReadCaller, limit: Limit = None, offset: Offset = None
 ) -> Response:
     """List tasks, oldest first."""
-    items = await services.schedules.list_tasks(caller.user.id)
-    return json_response(
-        {
-            "items": items[offset : offset + limit],
-            "total": len(items),
-            "limit": limit,
-            "offset": offset,
-        }
-    )
+    return list_response(await services.schedules.list_tasks(caller.user.id), limit, offset)
 
 
-@router.get(
-    "/calendar",
-    responses=_describe(
-        {"type": "object"}, {"items": [_RUN, _PLANNED], "total": 2, "truncated": False}
-    ),
-)
+@router.get("/calendar", responses=_describe([Occurrences], [_OCCURRENCES]))
 async def calendar(services: ServicesDep, caller: ReadCaller, since: From, to: To) -> Response:
-    """List the past and planned runs within a period."""
+    """List the times within a period at which each task ran or is to run: at most 2,000."""
     return json_response(await services.schedules.build_calendar(caller.user.id, since, to))
 
 
@@ -133,11 +108,11 @@ async def change(
     return json_response(await services.schedules.update_task(caller.user.id, task_id, changes))
 
 
-@router.delete("/{task_id}", responses=_describe({"type": "object"}, {"deleted": True}))
+@router.delete("/{task_id}", status_code=204, response_class=Response)
 async def delete(services: ServicesDep, caller: WriteCaller, task_id: str) -> Response:
     """Delete a task; the sessions of its runs stay."""
     await services.schedules.delete(caller.user.id, task_id)
-    return json_response({"deleted": True})
+    return Response(status_code=204)
 
 
 @router.post("/{task_id}/start", responses=_describe(ScheduledTask, _TASK))
@@ -169,12 +144,19 @@ async def run(services: ServicesDep, caller: WriteCaller, task_id: str) -> Respo
     return json_response(await services.schedules.run_now(caller.user.id, task_id), 201)
 
 
-@router.get(
-    "/{task_id}/runs",
-    responses=_describe(RunList, {"items": [_RUN], "total": 1, "limit": 20, "offset": 0}),
-)
+@router.get("/{task_id}/runs", responses=describe_list(ScheduledTaskRun, _RUN))
 async def runs(
-    services: ServicesDep, caller: ReadCaller, task_id: str, limit: Limit = 20, offset: Offset = 0
+    services: ServicesDep,
+    caller: ReadCaller,
+    task_id: str,
+    limit: Limit = None,
+    offset: Offset = None,
 ) -> Response:
-    """List the runs of a task, newest first."""
-    return json_response(await services.schedules.list_runs(caller.user.id, task_id, limit, offset))
+    """List the runs of a task, newest first; without `limit` at most 500."""
+    if limit is None and offset is None:
+        page = await services.schedules.list_runs(caller.user.id, task_id, _MAX_LIMIT, 0)
+        return json_response(page["items"])
+    page = await services.schedules.list_runs(
+        caller.user.id, task_id, limit or DEFAULT_LIMIT, offset or 0
+    )
+    return json_response(page)

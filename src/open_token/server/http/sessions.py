@@ -88,31 +88,31 @@ class SessionWhole(Session):
     env: dict[str, str] = field(default_factory=dict)
 
 
-class Intent(Struct):
+class Intent(Struct, forbid_unknown_fields=True):
     """The new title; without one nothing changes."""
 
     intent: str | None = None
 
 
-class Environment(Struct):
+class Environment(Struct, forbid_unknown_fields=True):
     """The environment of the session's tools."""
 
     env: dict[str, str]
 
 
-class Pinned(Struct):
+class Pinned(Struct, forbid_unknown_fields=True):
     """Whether a session is pinned."""
 
     pinned: bool
 
 
-class Shared(Struct):
+class Shared(Struct, forbid_unknown_fields=True):
     """Whether a session is shared; `false` revokes all its tokens."""
 
     shared: bool
 
 
-class MemorySwitch(Struct):
+class MemorySwitch(Struct, forbid_unknown_fields=True):
     """Whether the agent uses memories in this session."""
 
     memory_enabled: bool
@@ -136,7 +136,7 @@ async def create(
     caller: WriteCaller,
     given: Annotated[Any, json_body(sessions.NewSession)],
 ) -> Response:
-    """Create a session. Unknown keys are stored; the body may have 256 KiB."""
+    """Create a session. Unknown keys are refused; the body may have 256 KiB."""
     return json_response({"session_id": await sessions.create_session(services, caller, given)})
 
 
@@ -183,7 +183,7 @@ async def one(services: ServicesDep, caller: ReadCaller, session_id: str) -> Res
 
 @router.patch(
     "/api/sessions/{session_id}",
-    responses=describe_response(Session, _SESSION),
+    responses=describe_response(SessionWhole, _SESSION | _DETAILS),
     openapi_extra=describe_body(Intent, {"intent": "Fix the build"}),
 )
 async def rename(
@@ -194,11 +194,9 @@ async def rename(
 ) -> Response:
     """Change the title of a session."""
     owner = caller.user.id
-    if given.intent is None:
-        return json_response((await sessions.get_row(services, owner, session_id)).body)
-    return json_response(
+    if given.intent is not None:
         await sessions.update_session(services, owner, session_id, intent=given.intent)
-    )
+    return json_response(await sessions.get_details(services, owner, session_id))
 
 
 @router.delete(
@@ -230,7 +228,7 @@ async def set_env(
 
 @router.patch(
     "/api/sessions/{session_id}/pin",
-    responses=describe_response(Session, _SESSION | {"is_pinned": True}),
+    responses=describe_response(SessionWhole, _SESSION | _DETAILS | {"is_pinned": True}),
     openapi_extra=describe_body(Pinned, {"pinned": True}),
 )
 async def pin(
@@ -240,9 +238,9 @@ async def pin(
     given: Annotated[Any, json_body(Pinned)],
 ) -> Response:
     """Pin or unpin a session."""
-    return json_response(
-        await sessions.update_session(services, caller.user.id, session_id, is_pinned=given.pinned)
-    )
+    owner = caller.user.id
+    await sessions.update_session(services, owner, session_id, is_pinned=given.pinned)
+    return json_response(await sessions.get_details(services, owner, session_id))
 
 
 @router.patch(

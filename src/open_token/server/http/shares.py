@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from msgspec import Meta, Struct
 
-from open_token.model.session_types import TurnProjection
 from open_token.server.core import shares
 from open_token.server.http.auth import ServicesDep, WriteCaller
 from open_token.server.http.openapi import describe_body, describe_response, json_body
@@ -27,7 +26,7 @@ _PAGE_HEADERS = {
 _TOKEN = "a token of 43 letters and digits"
 
 
-class NewShare(Struct, kw_only=True):
+class NewShare(Struct, kw_only=True, forbid_unknown_fields=True):
     """The lifetime of a share (without one it must be revoked), what it includes, and what is
     masked in it."""
 
@@ -41,15 +40,6 @@ class Revoked(Struct):
     """The token is no longer valid."""
 
     revoked: bool
-
-
-class SharedSession(Struct):
-    """A shared session."""
-
-    session: dict[str, Any]
-    turns: list[TurnProjection]
-    read_only: bool
-    expires_at: str | None
 
 
 @router.post(
@@ -106,22 +96,26 @@ async def revoke(
 
 
 _SHARED: dict[int | str, dict[str, Any]] = describe_response(
-    SharedSession,
-    {
-        "session": {"id": "sess_7Fq2", "intent": "Fix the build"},
-        "turns": [],
-        "read_only": True,
-        "expires_at": None,
-    },
-    "The turns, read-only; to a browser, which asks for text/html, they are a page",
+    {"anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "object"}]},
+    [],
+    "The turns, read-only; with `details` an object with the session and its `turns`; to a "
+    "browser, which asks for text/html, they are a page",
 )
 _SHARED[200]["content"]["text/html"] = {"schema": {"type": "string"}}
 
 
 @router.get("/api/share/{token}", responses=_SHARED)
-async def view(request: Request, services: ServicesDep, token: str) -> Response:
-    """Read a shared session; no key is required. A browser gets it as a page."""
+async def view(
+    request: Request,
+    services: ServicesDep,
+    token: str,
+    details: Annotated[
+        bool, Query(description="Answer with the session, its turns and the end of the share.")
+    ] = False,
+) -> Response:
+    """Read the turns of a shared session; no key is required. A browser gets them as a page."""
     if "text/html" in request.headers.get("accept", ""):
         page = await shares.show_share(services, token)
         return Response(page, media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
-    return json_response(await shares.view_share(services, token), headers=_HEADERS)
+    shared = await shares.view_share(services, token)
+    return json_response(shared if details else shared["turns"], headers=_HEADERS)

@@ -8,10 +8,10 @@ from pydantic import BaseModel
 
 from open_token.model.session_types import TaskStatus, to_builtins
 from open_token.server.http.auth import ReadCaller, ServicesDep, WriteCaller, get_workspace
-from open_token.server.http.openapi import describe_model
-from open_token.server.http.responses import json_response
+from open_token.server.http.openapi import describe_list, describe_model
+from open_token.server.http.responses import json_response, list_response
 
-router = APIRouter(prefix="/api/sessions/{session_id}/background-tasks", tags=["background tasks"])
+router = APIRouter(prefix="/api/sessions/{session_id}", tags=["background tasks"])
 
 _TASK = {
     "id": "task_4fTq8ZkLw0c2Vb7n",
@@ -44,40 +44,25 @@ class TaskWithOutput(TaskRow):
     output: str
 
 
-class TaskList(BaseModel):
-    """A page of the tasks of a session."""
-
-    items: list[TaskRow]
-    total: int
-    limit: int
-    offset: int
-
-
-@router.get(
-    "", responses=describe_model(TaskList, {"items": [_TASK], "total": 1, "limit": 20, "offset": 0})
-)
+@router.get("/tasks", responses=describe_list(TaskRow, _TASK))
+@router.get("/background-tasks", responses=describe_list(TaskRow, _TASK))
 async def list_tasks(
     session_id: str,
     services: ServicesDep,
     caller: ReadCaller,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
+    limit: Annotated[int | None, Query(ge=1, le=100)] = None,
+    offset: Annotated[int | None, Query(ge=0, le=10_000)] = None,
 ) -> Response:
     """List the tasks of a session, newest first."""
     # Raises a 404 for sessions of other users.
     await get_workspace(services, caller, session_id)
-    tasks = await services.tasks.list_tasks(session_id)
-    return json_response(
-        {
-            "items": tasks[offset : offset + limit],
-            "total": len(tasks),
-            "limit": limit,
-            "offset": offset,
-        }
-    )
+    return list_response(await services.tasks.list_tasks(session_id), limit, offset)
 
 
-@router.get("/{task_id}", responses=describe_model(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}))
+@router.get(
+    "/background-tasks/{task_id}",
+    responses=describe_model(TaskWithOutput, {**_TASK, "output": "ok\nok\n"}),
+)
 async def read_task(
     session_id: str,
     task_id: str,
@@ -85,7 +70,7 @@ async def read_task(
     caller: ReadCaller,
     tail: Annotated[
         int, Query(ge=1, le=5000, description="The number of lines from the end of the output.")
-    ] = 200,
+    ] = 100,
 ) -> Response:
     """Get a task with the end of its output."""
     await get_workspace(services, caller, session_id)
@@ -93,7 +78,10 @@ async def read_task(
     return json_response({**to_builtins(task), "output": await services.tasks.tail(task, tail)})
 
 
-@router.post("/{task_id}/stop", responses=describe_model(TaskRow, {**_TASK, "status": "stopped"}))
+@router.post(
+    "/background-tasks/{task_id}/stop",
+    responses=describe_model(TaskRow, {**_TASK, "status": "stopped"}),
+)
 async def stop_task(
     session_id: str, task_id: str, services: ServicesDep, caller: WriteCaller
 ) -> Response:

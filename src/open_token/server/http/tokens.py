@@ -18,19 +18,23 @@ TOKENIZER = "estimate"
 _MESSAGE_OVERHEAD = 4
 
 
-class Prompt(Struct, kw_only=True):
+class Prompt(Struct, kw_only=True, forbid_unknown_fields=True):
     """A text to count."""
 
     prompt: str
     model: Annotated[str, Meta(max_length=200)] | None = None
 
 
-class Messages(Struct, kw_only=True):
+class Messages(Struct, kw_only=True, forbid_unknown_fields=True):
     """Messages to count, with their tools."""
 
     messages: list[dict[str, Any]]
     model: Annotated[str, Meta(max_length=200)] | None = None
     tools: list[dict[str, Any]] | None = None
+    add_generation_prompt: bool | None = None
+    """Whether to count the beginning of an answer."""
+    enable_thinking: None = None
+    """Clients send it as null; a value would have no effect on the count."""
 
 
 class Counted(Struct, kw_only=True):
@@ -100,6 +104,8 @@ async def messages(caller: ReadCaller, given: Annotated[Any, json_body(Messages)
         "messages": sum(_count_message(message) for message in given.messages),
         "tools": sum(_count_message(tool) for tool in given.tools or []),
     }
+    if given.add_generation_prompt:
+        parts["generation_prompt"] = _MESSAGE_OVERHEAD
     return _build_response(parts, given.model)
 
 

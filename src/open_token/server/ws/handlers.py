@@ -26,6 +26,7 @@ from open_token.server.ws.connections import Connection
 from open_token.server.ws.feed import Subscription
 from open_token.server.ws.frames import Dialect, Frame
 from open_token.server.ws.sockets import SocketServer, encode_packet
+from open_token.session.client_events import build_notification
 
 _FORMATS: dict[Any, Dialect] = {None: "legacy", "legacy": "legacy", "raw": "raw"}
 _MAX_TEXT = 500
@@ -95,7 +96,8 @@ class SocketHandlers:
 
     async def close(self) -> None:
         """Notify all clients and shut down; clients reconnect by themselves."""
-        notification = {"message": "server shutting down", "code": "stopping"}
+        info = {"code": "stopping", "session_id": None}
+        notification = build_notification("server shutting down", info)
         for client in tuple(self._clients.values()):
             await self.server.emit("system:notification", notification, to=client.sid)
             self._remove_client(client)
