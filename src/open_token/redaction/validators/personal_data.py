@@ -4,6 +4,7 @@ import functools
 import re
 
 from open_token.redaction.lazy_patterns import lazy_compile
+from open_token.redaction.person_names.account_names import is_name_like
 from open_token.redaction.validators import Candidate, Validator
 from open_token.redaction.validators.addresses import (
     is_coded_street,
@@ -324,6 +325,13 @@ def _is_file_owner(candidate: Candidate) -> bool:
     return candidate.value.lower() not in _SYSTEM_ACCOUNTS and _is_user_name(candidate.value)
 
 
+def _is_account(candidate: Candidate) -> bool:
+    """Accept an account whose name is made of a person's: the sites have more of projects."""
+    if candidate.before.endswith("@") and candidate.after.startswith("/"):
+        return False  # the scope of a package
+    return is_name_like(candidate.value.rstrip(".-")) and _is_user_name(candidate.value)
+
+
 def _is_home_folder(candidate: Candidate) -> bool:
     """Accept a user's folder, not a part of a URL or of a project that is called home."""
     path_before = candidate.before[: -_MAX_PATH_LENGTH - 1 : -1]
@@ -378,6 +386,7 @@ VALIDATORS: dict[str, Validator] = {
     "mail_box": is_mail_box,
     "user_name": _is_home_folder,
     "owner": _is_file_owner,
+    "account": _is_account,
     "config_value": _is_config_value,
     "internal_host": _is_internal_host,
 }
