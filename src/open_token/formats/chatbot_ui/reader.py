@@ -5,7 +5,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.chatbot_ui.detect import LAYOUT
 from open_token.formats.shared.chat_messages import add_assistant_message, parse_content
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.fields import JsonObject, get_text
 from open_token.formats.shared.product_chats import ProductChat
 from open_token.model.document import Event, Found
@@ -17,10 +17,8 @@ _MESSAGE_FIELDS = ("role", "content")
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    _read_conversation(draft, parts.get_selected(source).value)
-    note_empty_conversation(source, draft)
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(source, draft, lambda part: _read_conversation(draft, part.value))
 
 
 def list_conversations(source: Source) -> list[Found]:

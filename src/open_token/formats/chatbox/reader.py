@@ -4,7 +4,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.chatbox.detect import LAYOUT
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.fields import (
     JsonObject,
     as_text,
@@ -31,10 +31,8 @@ _MESSAGE_FIELDS = frozenset(
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen session into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    _SessionReader(draft).read(parts.get_selected(source).value)
-    note_empty_conversation(source, draft)
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(source, draft, lambda part: _SessionReader(draft).read(part.value))
 
 
 def list_conversations(source: Source) -> list[Found]:

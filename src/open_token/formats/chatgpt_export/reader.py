@@ -7,7 +7,7 @@ from open_token.formats.chatgpt_export.content import FILE_ID, Body, ContentRead
 from open_token.formats.chatgpt_export.detect import LAYOUT
 from open_token.formats.chatgpt_export.tool_calls import CallTracker
 from open_token.formats.shared.conversation_facts import set_conversation_facts
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.export_assets import Assets
 from open_token.formats.shared.fields import as_text, pick_fields
 from open_token.formats.shared.message_tree import BEGIN, NODE, BranchRecorder, walk_tree
@@ -33,12 +33,13 @@ _EDITABLE_CONTEXT = ("user_editable_context", "model_editable_context")
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    assets = Assets(source, FILE_ID, beside="file*")
-    conversation = parts.get_selected(source).value
-    _ConversationReader(draft, conversation, ContentReader(draft, assets)).read()
-    note_empty_conversation(source, draft)
+
+    def read_conversation(part: ExportedConversation) -> None:
+        assets = Assets(source, FILE_ID, beside="file*")
+        _ConversationReader(draft, part.value, ContentReader(draft, assets)).read()
+
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(source, draft, read_conversation)
 
 
 def list_conversations(source: Source) -> list[Found]:

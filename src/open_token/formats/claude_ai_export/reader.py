@@ -12,7 +12,7 @@ from open_token.formats.shared.anthropic_blocks import (
     unpack_block,
 )
 from open_token.formats.shared.conversation_facts import set_conversation_facts
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
 from open_token.formats.shared.message_tree import MessageTree
 from open_token.formats.shared.message_writer import CallMatcher, MessageWriter
@@ -32,10 +32,10 @@ _DISPLAY_FIELDS = ("start_timestamp", "stop_timestamp", "flags")
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    _ConversationReader(draft, parts.get_selected(source).value).read()
-    note_empty_conversation(source, draft)
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(
+        source, draft, lambda part: _ConversationReader(draft, part.value).read()
+    )
 
 
 def list_conversations(source: Source) -> list[Found]:

@@ -7,7 +7,6 @@ from open_token.formats.dataset_rows.detect import LAYOUT
 from open_token.formats.shared.export_archive import (
     ExportedConversation,
     add_labels,
-    note_empty_conversation,
 )
 from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_json_text
 from open_token.formats.shared.message_dicts import parse_message
@@ -34,14 +33,14 @@ _KNOWN_MESSAGE_FIELDS = frozenset(
 
 def read(source: Source, draft: Draft) -> None:
     """Add the chosen row to the draft."""
-    rows = LAYOUT.find_conversations(source)
-    rows.note_other_content(draft)
+
+    def read_row(row: ExportedConversation) -> None:
+        if LAYOUT.id_of(row.value):
+            draft.conversation["id"] = row.id
+        _RowReader(draft, row.value).read()
+
     draft.without_thoughts = "unknown"
-    row = rows.get_selected(source)
-    if LAYOUT.id_of(row.value):
-        draft.conversation["id"] = row.id
-    _RowReader(draft, row.value).read()
-    note_empty_conversation(source, draft)
+    LAYOUT.find_conversations(source).read_selected(source, draft, read_row)
 
 
 def list_conversations(source: Source) -> list[Found]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from open_token.builder.draft import Draft
 from open_token.formats.deepseek_export.detect import LAYOUT
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.fields import JsonObject, as_dicts, get_text
 from open_token.formats.shared.message_tree import MessageTree
 from open_token.formats.shared.message_writer import MessageWriter
@@ -22,10 +22,10 @@ _ROLES = {"USER": "REQUEST", "ASSISTANT": "RESPONSE"}
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    _ConversationReader(draft).read(parts.get_selected(source).value)
-    note_empty_conversation(source, draft)
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(
+        source, draft, lambda part: _ConversationReader(draft).read(part.value)
+    )
 
 
 def list_conversations(source: Source) -> list[Found]:

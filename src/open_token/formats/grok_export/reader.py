@@ -6,7 +6,7 @@ from typing import Any
 from open_token.builder.draft import Draft
 from open_token.formats.grok_export.detect import LAYOUT
 from open_token.formats.shared.conversation_facts import set_conversation_facts
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.export_assets import Assets, build_asset_block, detect_media_type
 from open_token.formats.shared.fields import JsonObject, as_text, pick_fields
 from open_token.formats.shared.message_tree import MessageTree
@@ -32,11 +32,13 @@ _MODEL_SENDERS = ("assistant", "model", "grok")
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen conversation into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    assets = Assets(source, _ASSET_PATH, beside="prod-mc-asset-server/*/content*")
-    _ConversationReader(draft, parts.get_selected(source).value, assets).read()
-    note_empty_conversation(source, draft)
+
+    def read_conversation(part: ExportedConversation) -> None:
+        assets = Assets(source, _ASSET_PATH, beside="prod-mc-asset-server/*/content*")
+        _ConversationReader(draft, part.value, assets).read()
+
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(source, draft, read_conversation)
 
 
 def list_conversations(source: Source) -> list[Found]:

@@ -6,7 +6,7 @@ from open_token.builder.draft import Draft
 from open_token.formats.open_webui.details import split_details
 from open_token.formats.open_webui.detect import LAYOUT, get_chat
 from open_token.formats.shared.chat_messages import parse_usage
-from open_token.formats.shared.export_archive import ExportedConversation, note_empty_conversation
+from open_token.formats.shared.export_archive import ExportedConversation
 from open_token.formats.shared.fields import (
     JsonObject,
     as_dicts,
@@ -35,10 +35,8 @@ _MESSAGE_FIELDS = frozenset(
 
 def read(source: Source, draft: Draft) -> None:
     """Read the chosen chat into the draft."""
-    parts = LAYOUT.find_conversations(source)
-    parts.note_other_content(draft)
-    _ChatReader(draft).read(parts.get_selected(source).value)
-    note_empty_conversation(source, draft)
+    conversations = LAYOUT.find_conversations(source)
+    conversations.read_selected(source, draft, lambda part: _ChatReader(draft).read(part.value))
 
 
 def list_conversations(source: Source) -> list[Found]:

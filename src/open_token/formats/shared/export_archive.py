@@ -162,6 +162,14 @@ class ExportedConversations:
                 detail = "a file that is not part of a conversation"
             draft.note_omission("other-file", "the export", detail)
 
+    def read_selected(
+        self, source: Source, draft: Draft, read: Callable[[ExportedConversation], None]
+    ) -> None:
+        """Let `read` add the conversation that is asked for, and note what else the export holds."""
+        self.note_other_content(draft)
+        read(self.get_selected(source))
+        note_empty_conversation(source, draft)
+
     def list_all(self, describe: Callable[[ExportedConversation], Found]) -> list[Found]:
         """List the conversations."""
         return [describe(conversation) for conversation in self.all.values()]

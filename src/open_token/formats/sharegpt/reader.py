@@ -4,11 +4,8 @@ from collections import deque
 from typing import Any
 
 from open_token.builder.draft import Draft
-from open_token.formats.shared.export_archive import (
-    ExportedConversation,
-    add_labels,
-    note_empty_conversation,
-)
+from open_token.formats.shared.conversation_facts import set_conversation_facts
+from open_token.formats.shared.export_archive import ExportedConversation, add_labels
 from open_token.formats.shared.fields import JsonObject, as_dicts, as_text, parse_arguments
 from open_token.formats.shared.notes import format_kind, list_tool_names, note_tool_definitions
 from open_token.formats.sharegpt.detect import LAYOUT
@@ -36,15 +33,14 @@ _TITLE_TAGS = ("human", "user")
 
 def read(source: Source, draft: Draft) -> None:
     """Add the chosen conversation to the draft."""
-    conversations = LAYOUT.find_conversations(source)
-    conversations.note_other_content(draft)
+
+    def read_conversation(conversation: ExportedConversation) -> None:
+        value = conversation.value
+        set_conversation_facts(draft, conversation_id=as_text(value.get("id")))
+        _ConversationReader(draft, value).read()
+
     draft.without_thoughts = "unknown"
-    value = conversations.get_selected(source).value
-    conversation_id = as_text(value.get("id"))
-    if conversation_id:
-        draft.conversation["id"] = conversation_id
-    _ConversationReader(draft, value).read()
-    note_empty_conversation(source, draft)
+    LAYOUT.find_conversations(source).read_selected(source, draft, read_conversation)
 
 
 def list_conversations(source: Source) -> list[Found]:
