@@ -32,6 +32,7 @@ TEXTS = {
 KINDS: dict[Any, tuple[str, str, str]] = {
     bool: ("false", "true", "false"),
     int: ("11", "12", "13"),
+    int | None: ("11", "12", "13"),
     float: ("1.5", "2.5", "3.5"),
 }
 

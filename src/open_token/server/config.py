@@ -40,6 +40,9 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Concurrent runs of a user on this node; more wait."""
     keys_per_user: int = 100
     """API keys of a user, with those of logins."""
+    storage_per_user: int | None = None
+    """Size of the sessions and files of a user, measured at most once a minute; by default without
+    limit."""
     tasks_per_user: int = 100
     """Scheduled tasks of a user."""
     workspace_bytes: int = 1 << 30

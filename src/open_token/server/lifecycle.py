@@ -18,6 +18,7 @@ from open_token.server.core.runs import Runner
 from open_token.server.core.scheduler import Scheduler
 from open_token.server.core.schedules import Schedules
 from open_token.server.core.services import Services
+from open_token.server.core.storage_quota import StorageQuota
 from open_token.server.core.webhooks import WebhookSender
 from open_token.server.core.workspace import Workspaces
 from open_token.server.metrics import CountingBus, Metrics
@@ -52,6 +53,7 @@ async def run_services(
         services.jobs = Jobs(config.limits.transfer_seconds)
         stack.callback(services.jobs.close)
         services.workspaces = Workspaces(config.data / "workspaces", config.limits.workspace_bytes)
+        services.storage = StorageQuota(services)
         services.feed = Feed(services)
         stack.push_async_callback(services.feed.close)
         services.connections = Connections(services)

@@ -9,11 +9,12 @@ from typing import Any
 
 import httpx2
 import jwt
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from helpers.server.rest_server import PLENTY, RestServer
-from open_token.server.core import access_tokens
+from open_token.server.core import access_tokens, storage_quota
 
 
 def mint(rest: RestServer, **wanted: Any) -> Any:
@@ -186,6 +187,37 @@ def test_keys_and_tasks_are_limited(tmp_path: Path) -> None:
         task = {"title": "Daily", "prompt": "hello", "cron": "0 9 * * *"}
         server.post("/api/scheduled-tasks", task)
         assert server.refused("POST", "/api/scheduled-tasks", task) == 409
+    finally:
+        server.close()
+
+
+def test_storage_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_quota, "_MAX_AGE_WHEN_FULL", -1.0)
+    limits = msgspec.structs.replace(PLENTY, storage_per_user=100_000)
+    server = RestServer(tmp_path, limits=limits)
+    try:
+        path = f"/api/sessions/{server.session()}"
+        other = server.person()
+        server.put(f"{path}/files/a", {"content": "x" * 60_000})
+        document = {"model": "demo", "messages": [{"role": "user", "content": "x" * 60_000}]}
+        adding = [
+            lambda: server.call("PUT", f"{path}/files/b", {"content": "x" * 60_000}),
+            lambda: server.call("POST", f"{path}/upload/", files={"files": ("b", b"x" * 60_000)}),
+            lambda: server.call("POST", f"{path}/messages", {"message": "x" * 60_000}),
+            lambda: server.call(
+                "POST", "/api/sessions/import", files={"file": ("c.json", json.dumps(document))}
+            ),
+        ]
+        for add in adding:
+            answer = add()
+            assert (answer.status_code, answer.json()["code"]) == (413, "storage_full")
+        assert server.get(f"{path}/ls/")[0]["name"] == "a"
+        assert server.post("/api/sessions", {}, key=other)["session_id"]
+        server.delete(f"{path}/files/a")
+        assert [add().status_code for add in adding[:1]] == [200]
+        assert server.refused("POST", f"{path}/messages", {"message": "x" * 60_000}) == 413
+        server.delete(f"{path}/files/b")
+        assert adding[3]().status_code == 200
     finally:
         server.close()
 

@@ -46,6 +46,22 @@ class TestLog:
         assert (first.first, first.last, second.first, second.last) == (1, 3, 4, 5)
         assert [entry.seq for entry in store.read_log(ANNA, "sess_1")] == [1, 2, 3, 4, 5]
 
+    def test_the_size_of_what_a_user_has_is_counted(self, store: BlockingStore) -> None:
+        create_session(store)
+        create_session(store, "sess_ben", BEN)
+        empty = store.count_bytes(ANNA)
+        (entry,) = entries(1, words="é" * 500)
+        blob = store.put_blob(b"x" * 3000, "text/plain")
+        for _ in range(2):
+            store.append(
+                SessionWrite(owner=ANNA, session_id="sess_1", entries=[entry], blobs=[blob.sha256])
+            )
+        grown = store.count_bytes(ANNA) - empty
+        assert 3000 + 2 * 1000 <= grown < 3000 + 2 * 1100
+        assert store.count_bytes(BEN) == 0
+        store.delete_session(ANNA, "sess_1")
+        assert store.count_bytes(ANNA) == 0
+
     def test_an_entry_comes_back_as_it_was(self, store: BlockingStore) -> None:
         create_session(store)
         data = {"text": "größer 数据 🎉\n", "deep": [{"n": 1.5, "none": None}], "big": 2**70}

@@ -11,7 +11,7 @@ from open_token.errors import StoreError
 from open_token.jsontools.objects import omit_keys
 from open_token.model.agent_settings import parse_settings
 from open_token.model.log_events import Json, LogError, NewEvent
-from open_token.model.session_types import TurnProjection, to_builtins
+from open_token.model.session_types import TurnProjection, encode, to_builtins
 from open_token.server.agent.models import build_registry
 from open_token.server.agent.run_context import RunRequest
 from open_token.server.bus.interface import LogAppended
@@ -79,6 +79,7 @@ class Chat:
         known = _find_duplicate(state, request)
         if known is not None:
             return known
+        await self._services.storage.require_space(owner, len(encode(request.message)))
         request = await store_attachments(self._services, owner, request, order)
         payload = {**payload, "message": request.message}
         # Storing files takes time, in which a run may have ended or started.

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from open_token.server.core.replay import Replays
     from open_token.server.core.runs import Runner
     from open_token.server.core.schedules import Schedules
+    from open_token.server.core.storage_quota import StorageQuota
     from open_token.server.core.webhooks import WebhookSender
     from open_token.server.core.workspace import Workspaces
     from open_token.server.transfers.jobs import Jobs
@@ -82,6 +83,7 @@ class Services:
     runner: "Runner" = field(init=False)
     replays: "Replays" = field(init=False)
     workspaces: "Workspaces" = field(init=False)
+    storage: "StorageQuota" = field(init=False)
     feed: "Feed" = field(init=False)
     connections: "Connections" = field(init=False)
     tasks: "BackgroundTasks" = field(init=False)

@@ -91,6 +91,7 @@ _AGENT_FIELDS = (
 
 async def create_session(services: Services, caller: Caller, given: NewSession) -> str:
     """Create a session and return its id."""
+    await services.storage.require_space(caller.user.id)
     session_id = services.clock.name("sess")
     agent = await _build_agent(services, caller.user.id, given)
     fields = {

@@ -189,6 +189,11 @@ class Workspace:
             self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
+    def count_bytes(self) -> int:
+        """Return the size of the files; those in a folder of the user do not count."""
+        with self._lock, translate_os_errors():
+            return self.most_bytes - self._count_free_bytes()
+
     def recount(self) -> None:
         """Count the size again before the next write: a command may have changed files."""
         self._used_bytes = None

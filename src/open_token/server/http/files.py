@@ -154,7 +154,9 @@ async def write_file(
 ) -> Response:
     """Write a file; an existing one is replaced."""
     workspace = await get_workspace(services, caller, session_id)
-    await asyncio.to_thread(workspace.write, path, _decode_content(body))
+    content = _decode_content(body)
+    await services.storage.require_space(caller.user.id, len(content))
+    await asyncio.to_thread(workspace.write, path, content)
     await publish_files_changed(
         services, caller.user.id, session_id, "written", _normalize_path(path)
     )
@@ -228,6 +230,7 @@ async def upload_files(
     workspace = await get_workspace(services, caller, session_id)
     folder = split_path(dir)
     names = _find_target_names(files, paths)
+    await services.storage.require_space(caller.user.id, sum(file.size or 0 for file in files))
     uploaded: list[str] = []
     failed: list[str] = []
     for file, name in zip(files, names, strict=True):

@@ -90,6 +90,9 @@ class SessionStore(Protocol):
     ) -> bytes | None:
         """Return a part of a blob, or all of it; None when the session does not refer to it."""
 
+    async def count_bytes(self, owner: str) -> int:
+        """Return the size of a user's logs and of the blobs that they refer to."""
+
     async def sweep_blobs(self, before: float) -> int:
         """Delete unreferenced blobs older than a time (seconds since 1970); return the count."""
 

@@ -219,6 +219,7 @@ async def import_session(
 ) -> Session:
     """Import a file as a new session; a failed import leaves nothing behind."""
     async with _saved_upload(upload) as path:
+        await services.storage.require_space(owner, path.stat().st_size)
         session_id = session_id or services.clock.name("sess")
         task = ImportTask(
             path=str(path),

@@ -22,6 +22,16 @@ _MISCOUNTED = """
     SELECT 1 FROM users
     WHERE sessions_held <> (SELECT count(*) FROM sessions WHERE owner = users.id) LIMIT 1
 """
+_SIZE = """
+    SELECT (
+        SELECT coalesce(sum(octet_length(data::text)), 0)
+        FROM log JOIN sessions ON number = session WHERE owner = $1
+    )::bigint + (
+        SELECT coalesce(sum(octet_length(data)), 0) FROM blob_data WHERE sha256 IN (
+            SELECT sha256 FROM blobs JOIN sessions ON number = session WHERE owner = $1
+        )
+    )::bigint
+"""
 _SWEEP = """
     DELETE FROM blob_data
     WHERE put_at < $1
@@ -73,6 +83,12 @@ async def read_blob(
             code="store.damaged",
         )
     return data
+
+
+async def count_bytes(db: asyncpg.Connection, owner: str) -> int:
+    """Return the size of a user's logs and of the blobs that they refer to."""
+    size: int = await db.fetchval(_SIZE, owner)
+    return size
 
 
 async def sweep_blobs(db: asyncpg.Connection, before: float) -> int:

@@ -112,6 +112,7 @@ class PostgresStore:
     sessions = _snapshot_method(session_queries.list_sessions)
     put_blob = _write_method(blobs.write_blob)
     read_blob = _read_method(blobs.read_blob)
+    count_bytes = _read_method(blobs.count_bytes)
     sweep_blobs = _write_method(blobs.sweep_blobs)
 
     add_user = _write_method(user_queries.add_user)

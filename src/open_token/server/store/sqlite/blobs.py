@@ -50,6 +50,24 @@ def build_preview(data: bytes, characters: int = PREVIEW_CHARACTERS) -> str:
     return data[: 4 * characters].decode("utf-8", "ignore")[:characters]
 
 
+def count_bytes(db: sqlite3.Connection, folder: Path, owner: str) -> int:
+    """Return the size of a user's logs and of the blobs that they refer to."""
+    size: int
+    (size,) = db.execute(
+        """SELECT ifnull(sum(length(CAST(data AS BLOB))), 0)
+        FROM log JOIN sessions ON number = session WHERE owner = ?""",
+        (owner,),
+    ).fetchone()
+    hashes = db.execute(
+        "SELECT DISTINCT sha256 FROM blobs JOIN sessions ON number = session WHERE owner = ?",
+        (owner,),
+    )
+    for (sha256,) in hashes:
+        with contextlib.suppress(OSError):
+            size += (folder / sha256[:2] / sha256).stat().st_size
+    return size
+
+
 def is_referenced(db: sqlite3.Connection, owner: str, session_id: str, sha256: str) -> bool:
     """Return whether a session of the owner refers to the blob."""
     row = db.execute(

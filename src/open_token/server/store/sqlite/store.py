@@ -186,6 +186,11 @@ class SqliteStore:
             return None
         return await asyncio.to_thread(blobs.read_blob, self.blobs, sha256, start, length)
 
+    async def count_bytes(self, owner: str) -> int:
+        """Return the size of a user's logs and of the blobs that they refer to."""
+        size: int = await self.database.readers.submit(blobs.count_bytes, self.blobs, owner)
+        return size
+
     async def sweep_blobs(self, before: float) -> int:
         """Delete unreferenced blobs older than a time (seconds since 1970); return the count."""
         count: int = await self.database.readers.submit(blobs.sweep_blobs, self.blobs, before)
