@@ -12,27 +12,29 @@ from open_token.writers.html.comparison import write
 START = [
     build_message("user", "Fix the table of tides."),
     calls(call("Bash", "3 passed", command="make test")),
-    calls(call("Read", "a\nb", file_path="/work/tide.py")),
+    calls(call("Read", "a\nb", file_path="/home/sam/tide.py")),
 ]
 A = build_document(
     [
         *START,
-        calls(call("Edit", file_path="/work/tide.py", old_string="x = 1", new_string="x = 2")),
+        calls(call("Edit", file_path="/home/sam/tide.py", old_string="x = 1", new_string="x = 2")),
         calls(call("Bash", "bad", failed=True, command="make test")),
         build_message("assistant", "It still fails."),
     ],
-    cwd="/work",
+    cwd="/home/sam",
 )
 B = build_document(
     [
         *START,
-        calls(call("Edit", file_path="/work/tide.py", old_string="x = 1", new_string="x = zone()")),
+        calls(
+            call("Edit", file_path="/home/sam/tide.py", old_string="x = 1", new_string="x = zone()")
+        ),
         calls(call("Grep", "2 hits", pattern="zone")),
         calls(call("Bash", "4 passed", command="make test")),
         build_message("assistant", "It passes now."),
     ],
     shift=100,
-    cwd="/work",
+    cwd="/home/sam",
     title="Tides again",
 )
 
