@@ -1,5 +1,5 @@
-"""LangChain messages in three shapes and as chunks; LangSmith runs merged, ordered and told
-once."""
+"""LangChain messages in three shapes and as chunks; LangSmith runs merged, ordered and
+exported once."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 """Exports are read again: documents and all three line shapes, with what is missing filled in and
-what is odd told."""
+what is odd noted."""
 
 import contextlib
 import copy

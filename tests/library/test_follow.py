@@ -421,8 +421,8 @@ class TestGoingOn:
     @pytest.mark.full
     @pytest.mark.parametrize("case", LINE_CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
     def test_lines_of_every_reader(self, case: Path, tmp_path: Path) -> None:
-        # The parts of one answer, of which nothing stays as it was: that it is the same cannot be
-        # told.
+        # The parts of one answer, of which nothing stays as it was: it cannot be seen that
+        # it is the same.
         if not (case / "options.txt").exists() and case.name != "stream":
             go_on_with(case, tmp_path, range(6))
 

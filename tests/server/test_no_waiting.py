@@ -22,20 +22,20 @@ from open_token.server.lifecycle import run_services
 
 SLOW = "0.5"
 """Seconds between 2,000 words."""
-PATIENCE = LEASE - 10
+TIMEOUT = LEASE - 10
 
 
 class Conversation:
     """A session of a server that is stopped and started again."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._key = told["key"]
-        self.client = self.connect(told)
+    def __init__(self, result: dict[str, Any]) -> None:
+        self._key = result["key"]
+        self.client = self.connect(result)
         self.id = self.client.post("/api/sessions", json={"intent": "Test"}).json()["session_id"]
 
-    def connect(self, told: dict[str, Any]) -> httpx2.Client:
+    def connect(self, result: dict[str, Any]) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {self._key}"}
-        return httpx2.Client(base_url=told["address"], headers=headers, timeout=60)
+        return httpx2.Client(base_url=result["address"], headers=headers, timeout=60)
 
     def begin_answer(self) -> None:
         """Ask for a long answer, and wait for its first words."""
@@ -53,17 +53,17 @@ class Conversation:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_an_answer_goes_on_at_the_next_start(tmp_path: Path, number: int) -> None:
-    with run_server(tmp_path, delay=SLOW) as (process, told):
-        conversation = Conversation(told)
+    with run_server(tmp_path, delay=SLOW) as (process, result):
+        conversation = Conversation(result)
         conversation.begin_answer()
         conversation.client.close()
         process.send_signal(number)
-        process.wait(PATIENCE)
-    with run_server(tmp_path, delay="0") as (process, told):
+        process.wait(TIMEOUT)
+    with run_server(tmp_path, delay="0") as (process, result):
         started_at = time.monotonic()
-        with conversation.connect(told) as conversation.client:
+        with conversation.connect(result) as conversation.client:
             while conversation.read_status() != "completed":
-                assert time.monotonic() - started_at < PATIENCE, "the run waits for its lease"
+                assert time.monotonic() - started_at < TIMEOUT, "the run waits for its lease"
                 time.sleep(0.05)
             assert "word2000" in conversation.read_text()
 

@@ -15,11 +15,11 @@ from open_token.session import SessionState
 @pytest.mark.parametrize(
     ("shift", "is_fault"),
     [
-        (lambda told: told, False),
-        (lambda told: told[:1] + told[2:], True),
-        (lambda told: told[:1] + told, True),
-        (lambda told: told[::-1], True),
-        (lambda told: told[:-1], True),
+        (lambda result: result, False),
+        (lambda result: result[:1] + result[2:], True),
+        (lambda result: result[:1] + result, True),
+        (lambda result: result[::-1], True),
+        (lambda result: result[:-1], True),
     ],
 )
 def test_the_checker_compares_every_socket_with_the_log(
@@ -42,8 +42,8 @@ def test_the_checker_compares_every_socket_with_the_log(
     loaded: Any = SimpleNamespace(figures=soak.Figures(), read=read)
     sockets: Any = ["first", "second"]
     lane = soak.Lane(loaded, sockets, 0)
-    told = [2, 3, 4, 5]
-    lane.seen = {sockets[0]: told, sockets[1]: shift(told)}
+    result = [2, 3, 4, 5]
+    lane.seen = {sockets[0]: result, sockets[1]: shift(result)}
     asyncio.run(lane._over("sess_1", before=1))
     assert bool(loaded.figures.errors) is is_fault
     assert loaded.figures.runs == 1

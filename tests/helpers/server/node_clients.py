@@ -1,5 +1,5 @@
 """Clients of several nodes: they go to another when one is silent or gone, and note all that they
-are told."""
+receive."""
 
 import asyncio
 import contextlib

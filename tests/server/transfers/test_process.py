@@ -59,9 +59,9 @@ async def transfer_all(ask: ServerClient) -> list[Any]:
         answer = await ask("GET", f"/api/sessions/{session_id}/export?{words}")
         assert answer.status_code == 200, answer.text
         exported.append(mask(answer.content) if form != "zip" else answer.content[:4])
-    told = mask(msgspec.json.encode([[entry.kind, entry.data] for entry in entries]))
+    result = mask(msgspec.json.encode([[entry.kind, entry.data] for entry in entries]))
     rows = [(turn.sequence, turn.parent_id is None, turn.text) for turn in turns]
-    return [preview, told, rows, exported]
+    return [preview, result, rows, exported]
 
 
 def test_a_process_gives_what_a_thread_gives(
