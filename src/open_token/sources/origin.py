@@ -2,10 +2,12 @@
 
 import codecs
 import contextlib
+import fnmatch
 import hashlib
 import io
+import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
@@ -307,7 +309,7 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     """Return the files in a folder that match, in order of name, without links to elsewhere."""
     root: Path | None = None
     found = []
-    for path in sorted(folder.glob(pattern)):
+    for path in sorted(_match_files(folder, pattern)):
         if not path.is_file():
             continue
         if root is None:
@@ -316,6 +318,18 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
         if path.resolve().is_relative_to(root):
             found.append(path)
     return found
+
+
+def _match_files(folder: Path, pattern: str) -> Iterable[Path]:
+    if "/" in pattern or "**" in pattern:
+        return folder.glob(pattern)
+    # A reader may ask for the neighbours of each of thousands of sessions in one folder: names are
+    # much cheaper than the paths that `glob` makes of all of them.
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return ()
+    return [folder / name for name in fnmatch.filter(names, pattern)]
 
 
 def _build_folder_error(name: str) -> InputError:
