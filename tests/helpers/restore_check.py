@@ -50,7 +50,8 @@ def check_restore(
     """Export whole, restore, compare every unit of every file: the bytes written, what is not the
     same."""
     exported = export_conversations(source, reader, made / "exports", context)
-    assert exported.failures == []
+    for failure in exported.failures:
+        raise failure.problem
     restore_files(made / "exports", made / "back")
     split = load_reader(reader).definition.block_separator
     source.conversation = None
