@@ -1,10 +1,12 @@
 """Backups of Chatbox: first versions, odd messages, and what is not claimed."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from open_token.library.discovery import Discovery
 from open_token.registry import READERS, detect_format
 from open_token.sources.source import Source
 from readers.provider_readers import build_read_function, summarize_events
@@ -21,6 +23,19 @@ def backup(*messages: Any, **fields: Any) -> dict[str, Any]:
 
 def said(role: str = "user", text: Any = "hi", **fields: Any) -> dict[str, Any]:
     return {"role": role, "contentParts": [{"type": "text", "text": text}], **fields}
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+def test_the_data_on_disk_are_found_if_they_hold_sessions(
+    tmp_path: Path, has_sessions: bool
+) -> None:
+    path = tmp_path / ".config" / "xyz.chatboxapp.app" / "config.json"
+    path.parent.mkdir(parents=True)
+    settings = {"settings": {"theme": 1}, "configVersion": 12}
+    path.write_text(json.dumps({**settings, **(backup(said()) if has_sessions else {})}))
+    discovery = Discovery({}, tmp_path)
+    found = [discovery.inspect(session) for session in discovery.sessions()]
+    assert [session.reader for session in found if session] == ["chatbox"] * has_sessions
 
 
 def test_the_first_versions() -> None:

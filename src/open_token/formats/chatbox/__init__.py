@@ -1,4 +1,4 @@
-"""Chatbox: the backup of its data, with one session under each `session:` field."""
+"""Chatbox: its data on disk or the backup of them, with one session under each `session:` field."""
 
 from open_token.formats.definition import Format
 
@@ -13,6 +13,11 @@ FORMAT = Format(
     omits="settings, copilots, images and files that are stored outside of sessions",
     holds_several=True,
     signatures=(b'"session:', b'"chat-sessions"'),
+    places=(
+        ".config/xyz.chatboxapp.app/config.json",
+        "Library/Application Support/xyz.chatboxapp.app/config.json",
+        "AppData/Roaming/xyz.chatboxapp.app/config.json",
+    ),
     technical_fields=("tokenCountMap", "tokenCalculatedAt"),
     is_experimental=True,
 )
