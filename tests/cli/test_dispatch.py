@@ -144,6 +144,11 @@ class TestTypos:
             (["export", "redcat=pii"], "did you mean redact?"),
             (["export", "redact=secret"], "did you mean secrets?"),
             (["sessions", "--heer"], "did you mean --here?"),
+            (["ls"], "did you mean `open-token sessions`?"),
+            (["view"], "did you mean `open-token show`?"),
+            (["cost"], "did you mean `open-token stats`?"),
+            (["Compare"], "did you mean `open-token diff`?"),
+            (["find", "tides"], "did you mean `open-token search`?"),
         ],
     )
     def test_a_near_word(

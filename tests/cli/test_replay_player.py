@@ -81,6 +81,14 @@ def test_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Fixed:" not in seen
 
 
+def test_going_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [(" 2/14", b"n"), (" 3/14", b"p"), ("back to 2", b"p"), ("this is the first", b"q")]
+    seen = played(monkeypatch, *keys).seen
+    assert seen.count("test_dst in tests") >= 2
+    keys = [(" 2/14", b"e"), ("skipped", b"P"), ("back to 2", b"q")]
+    assert "back to 2" in played(monkeypatch, *keys).seen
+
+
 def test_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [(" 2/14", b"/"), ("/", b"Fixx\x7f"), ("/Fix", b"ed\r"), ("Fixed: ", b"")]
     assert "shifts the table" in played(monkeypatch, *keys).seen

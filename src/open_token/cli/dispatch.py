@@ -163,6 +163,33 @@ def _print_stack(problem: Exception) -> None:
     sys.stderr.write("".join(["Traceback, most recent call last:\n", *lines]))
 
 
+# What people who know other tools write for our commands.
+_OTHER_NAMES = {
+    "app": "web",
+    "compare": "diff",
+    "convert": "export",
+    "cost": "stats",
+    "costs": "stats",
+    "find": "search",
+    "grep": "search",
+    "gui": "web",
+    "history": "sessions",
+    "list": "sessions",
+    "log": "sessions",
+    "logs": "sessions",
+    "ls": "sessions",
+    "open": "web",
+    "read": "show",
+    "resume": "handoff",
+    "share": "web",
+    "status": "doctor",
+    "tokens": "stats",
+    "ui": "web",
+    "usage": "stats",
+    "view": "show",
+}
+
+
 def _dispatch(words: list[str], console: Console) -> int:
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         console.print(render_main_help(console))
@@ -178,7 +205,11 @@ def _dispatch(words: list[str], console: Console) -> int:
         name = "export"
         rest = words
     if name not in VERBS:
-        guess = suggest_match(name, VERBS, "`open-token {}`")
+        meant = _OTHER_NAMES.get(name.lower())
+        if meant is None:
+            guess = suggest_match(name, VERBS, "`open-token {}`")
+        else:
+            guess = f"did you mean `open-token {meant}`? "
         raise UsageError(
             f"no such command or file: '{name[:60]}'", help=f"{guess}see `open-token --help`"
         )

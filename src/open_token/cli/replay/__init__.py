@@ -35,7 +35,8 @@ HELP = Help(
     notes=(
         "`serve` and `check` use the session unmasked; it stays on this machine. open-token "
         "runs no tool of the recording: the agent runs its own tools.",
-        "Keys of `view`: space pause, n step, N next prompt, e next error, / search, q quit.",
+        "Keys of `view`: space pause, n step, p step back, N next prompt, P previous prompt, "
+        "e next error, / search, q quit.",
     ),
     exit_codes=(
         ("0", "Same as recorded"),

@@ -19,7 +19,7 @@ from open_token.errors import UsageError
 from open_token.options import ExportOptions, split_option_words
 from open_token.replay.frames import Frame, build_frames
 
-_KEY_HINTS = "space pause  n step  N prompt  e error  / find  q quit"
+_KEY_HINTS = "space pause  n p step  N P prompt  e error  / find  q quit"
 _MAX_PAUSE = 2.0
 """Longest pause between events, in seconds, however long it took originally."""
 _DEFAULT_PAUSE = 0.4
@@ -119,6 +119,8 @@ class Player:
         if key in ("n", ENTER):
             self._is_paused = True
             return True
+        if key in ("p", "P"):
+            return self._go_back(key)
         if key == "/":
             self._search = self._read_search()
         elif key not in ("N", "e"):
@@ -134,6 +136,18 @@ class Player:
             self._write(f"{_CLEAR_LINE}... {position - self._position:,} skipped\r\n")
         self._position = position
         return True
+
+    def _go_back(self, key: str) -> bool:
+        """Show the frame before this one again, or the prompt before it; stay at the first."""
+        self._is_paused = True
+        shown = self._position - 1
+        for position in range(shown - 1, -1, -1):
+            if key == "p" or self._frames[position].kind == "prompt":
+                self._write(f"{_CLEAR_LINE}... back to {self._frames[position].seq:,}\r\n")
+                self._position = position
+                return True
+        self._write(f"{_CLEAR_LINE}(this is the first)\r\n")
+        return False
 
     def _is_target(self, key: str, frame: Frame) -> bool:
         if key == "N":
