@@ -119,6 +119,10 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         ),
         {},
     ),
+    "logs of model calls in a list of a list": (
+        b'[{"messages":[],"response":{},"timestamp":0,"latency_sec":0}]',
+        {"reader": "openhands"},
+    ),
     "a followed session without an event": (
         json.dumps(
             {

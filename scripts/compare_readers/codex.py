@@ -43,6 +43,12 @@ def fold_session(path: Path) -> Fold:
     answered = {item.get("call_id") for item in items if str(item.get("type")).endswith("_output")}
     searched = _list_search_results(records)
     has_usage_records = any(record.get("type") == "token_usage_record" for record in records)
+    # Items of the spring of 2026 have no id: the end of such a search is told by what it did.
+    unnamed = [
+        item.get("action")
+        for item in items
+        if item.get("type") == "web_search_call" and item.get("id") is None
+    ]
     seen_outputs: set[Any] = set()
     total: Any = None
     for record in records:
@@ -64,6 +70,9 @@ def fold_session(path: Path) -> Fold:
         elif has_usage_records and kind == "token_count":
             continue
         elif kind == "web_search_end" and payload.get("call_id") not in called:
+            if payload.get("action") in unnamed:
+                unnamed.remove(payload["action"])
+                continue
             call_id = payload["call_id"]
             fold.add(MAIN, "call", describe_call(call_id, "web_search", payload.get("action")))
             _fold_search_result(fold, call_id, searched)

@@ -48,7 +48,8 @@ def _read_model_logs(source: Source, draft: Draft) -> None:
 
     Requests and responses are those of one of OpenAI's APIs.
     """
-    if isinstance(source.sample[0].get("messages"), list):
+    first = next((record for record in source.sample if isinstance(record, dict)), {})
+    if isinstance(first.get("messages"), list):
         _read_chat_logs(source, draft)
     else:
         responses_reader.read(source, draft)
