@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from helpers.browser import DESKTOP, PHONE, Window, run_application, start_browser
+from helpers.browser import DESKTOP, PHONE, ROOT, Window, run_application, start_browser
 from helpers.page_checker import HOSTILE
 from library.index.sessions import SessionFile
 
 pytestmark = pytest.mark.full
+PICTURES = ROOT / "docs" / "images"
 SIZES = pytest.mark.parametrize(
     ("size", "theme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["1440", "390"]
 )
@@ -94,7 +95,14 @@ def test_a_chat(browser: Any, link: str, size: dict[str, int], theme: str) -> No
 
 
 @SIZES
-def test_a_session_is_continued(browser: Any, link: str, size: dict[str, int], theme: str) -> None:
+def test_a_session_is_continued(
+    browser: Any,
+    link: str,
+    size: dict[str, int],
+    theme: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
     window = Window(browser, link, size, theme)
     page = window.page
     window.open("/sessions")
@@ -109,6 +117,10 @@ def test_a_session_is_continued(browser: Any, link: str, size: dict[str, int], t
     page.fill("#run-message", "list files")
     page.keyboard.press("Enter")
     page.get_by_text("Glob gave").wait_for()
+    page.wait_for_selector(".run-state:empty", state="attached")
+    if size is DESKTOP:
+        folder = PICTURES if request.config.option.accept else tmp_path
+        window.take_picture("web-run", folder)
     window.check()
 
 
