@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the peers that bench/export.py measures, each in a venv of its own; a peer that cannot be had is skipped there.
+# Installs the peers that bench/export.py and bench/many.py measure, each in a venv of its own; a peer that cannot be had is skipped there.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 peers="$here/out/peers"
@@ -17,6 +17,8 @@ install() { # NAME VERSION PYTHON...: the first Python that works
 }
 
 install claude-code-log 1.7.0 python3
+install claude-code-transcripts 0.6 python3
+install dataclaw 0.4.2 python3
 install atif-make 0.10.0 python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9].*/bin/python
 
 # LangGraph's local server, for bench/roles_peer.py.

@@ -131,7 +131,7 @@ def session(size: int) -> Iterator[bytes]:
     block = b"".join(lines)
     made = copy = 0
     while made < size:
-        fresh = _with_fresh_ids(block, first, copy) if copy else block
+        fresh = with_fresh_ids(block, first, copy) if copy else block
         copy += 1
         for line in fresh.splitlines(keepends=True):
             yield line
@@ -159,7 +159,7 @@ def fresh_session(size: int) -> Iterator[bytes]:
     while made < size:
         copy += 1
         for line in lines:
-            record = json.loads(_with_fresh_ids(line, first, copy))
+            record = json.loads(with_fresh_ids(line, first, copy))
             record |= {key: _with_fresh_words(record[key], other) for key in _SAID if key in record}
             fresh = (
                 json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode(
@@ -190,7 +190,7 @@ def _with_fresh_words(value: Any, other: Callable[[re.Match[str]], str]) -> Any:
     return value
 
 
-def _with_fresh_ids(block: bytes, keep: bytes, copy: int) -> bytes:
+def with_fresh_ids(block: bytes, keep: bytes, copy: int) -> bytes:
     return _IDS.sub(lambda found: _renamed(found[0], keep, copy), block)
 
 
