@@ -69,7 +69,7 @@ def test_json(pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None
     result = json.loads(capsys.readouterr().out)
     assert result["schema"] == "open-token/diff/1"
     assert (result["a"]["name"], result["b"]["name"]) == pair
-    assert result["parting"]["a"]["step"] == result["parting"]["b"]["step"] == 4
+    assert result["divergence"]["a"]["step"] == result["divergence"]["b"]["step"] == 4
 
 
 def test_what_is_ignored_and_the_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ def changed(*places: int) -> list[Batch]:
     ]
 
 
-def test_the_parting_stands_with_what_is_around_it(tmp_path: Path, capsys: Any) -> None:
+def test_divergence_is_shown_with_its_context(tmp_path: Path, capsys: Any) -> None:
     out = run_diff(tmp_path, capsys, FAR, changed(9, 15), "--context", "1").splitlines()
     assert out[1:] == [
         "    A     B",

@@ -34,21 +34,21 @@ OTHER = build_document(
 def test_report_is_json_with_stable_names() -> None:
     result = json.loads(msgspec.json.encode(open_token.diff(ONE, OTHER).as_json()))
     assert list(result) == [
-        "schema", "same", "level", "sentence", "a", "b", "equal", "counts", "first", "parting", "resync",
+        "schema", "same", "level", "sentence", "a", "b", "equal", "counts", "first", "divergence", "resync",
         "divergence_ratio", "blast_radius", "files", "notes", "differences",
     ]  # fmt: skip
     assert result["schema"] == "open-token/diff/1"
     assert result["same"] is False
     assert result["counts"] == {"args_changed": 2, "extra": 1}
-    assert result["parting"]["cause"] == "decision"
-    assert result["parting"]["a"] == {
+    assert result["divergence"]["cause"] == "decision"
+    assert result["divergence"]["a"] == {
         "step": 2,
         "seq": 2,
         "id": "evt_000002",
         "kind": "call",
         "role": "assistant",
         "tool": "Bash",
-        "deed": "run",
+        "action": "run",
         "target": "make",
         "failed": True,
     }
@@ -118,7 +118,12 @@ def test_figures_of_a_side() -> None:
 def test_equal_sessions_have_no_differences() -> None:
     result = open_token.diff(ONE, ONE).as_json()
     assert result["same"] is True
-    assert (result["parting"], result["first"], result["differences"], result["blast_radius"]) == (
+    assert (
+        result["divergence"],
+        result["first"],
+        result["differences"],
+        result["blast_radius"],
+    ) == (
         None,
         None,
         [],

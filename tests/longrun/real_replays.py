@@ -121,14 +121,14 @@ def again(name: str, tools: Path, folder: Path) -> str:
     first, second = (Place(folder / word, name, tools) for word in ("first", "second"))
     code, report, words = first.check(folder / "script.json", PROMPT, "--results", "any")
     if code:
-        return f"recording: exit {code}, {report.get('parting')} {words[-1500:]}"
+        return f"recording: exit {code}, {report.get('divergence')} {words[-1500:]}"
     first.exported(folder / "session.json")
     code, report, words = second.check(folder / "session.json", PROMPT)
     if code or report["served"] != report["steps"] or report["steps"] < 3:
-        return f"replay: exit {code}, {report.get('parting')} {words[-1500:]}"
+        return f"replay: exit {code}, {report.get('divergence')} {words[-1500:]}"
     third = Place(folder / "third", name, tools)
     code, report, words = third.check(folder / "session.json", PROMPT.replace("lines", "words"))
-    divergence = report.get("parting") or {}
+    divergence = report.get("divergence") or {}
     if code != 1 or divergence.get("step") != 1 or divergence.get("where") != "the prompt":
         return f"changed: exit {code}, {divergence} {words[-1500:]}"
     return ""

@@ -342,7 +342,7 @@ def test_media(block: Any, part: Any, code: str | None) -> None:
 def test_nobody_says_anything() -> None:
     with pytest.raises(InputError) as caught:
         write_conversation("atif", fact("notice"))
-    assert caught.value.code == "input.no-talk"
+    assert caught.value.code == "input.no-messages"
 
 
 def test_branch_may_be_known_by_its_name_alone() -> None:

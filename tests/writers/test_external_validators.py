@@ -62,7 +62,7 @@ def each_form(source: Source, to: str) -> Iterator[Any]:
         try:
             yield json.loads(export_source(source, to, **words)[0])
         except InputError as problem:
-            if problem.code not in ("input.no-events", "input.no-talk"):
+            if problem.code not in ("input.no-events", "input.no-messages"):
                 raise
 
 

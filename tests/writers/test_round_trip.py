@@ -31,7 +31,7 @@ def check(source: Source, to: str, folder: Path, **words: Any) -> bool:
         whole = json.loads(export_source(source, **words)[0])
         data, receipt = export_source(source, to, **words)
     except InputError as problem:
-        if problem.code not in ("input.no-events", "input.no-talk"):
+        if problem.code not in ("input.no-events", "input.no-messages"):
             raise
         return False
     assert receipt.bytes == len(data)

@@ -53,8 +53,8 @@ def _select_rows(difference: Difference, context: int, *, is_complete: bool) -> 
     centers: list[int] = []
     if is_complete:
         centers = [index for index, row in enumerate(rows) if row.kind != EQUAL]
-    elif difference.parting:
-        centers = [difference.parting.row]
+    elif difference.divergence:
+        centers = [difference.divergence.row]
     selected: set[int] = set()
     for center in centers:
         first = max(0, center - context)

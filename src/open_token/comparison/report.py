@@ -91,11 +91,6 @@ class Difference:
         self.projections: tuple[Projector, Projector]
 
     @property
-    def parting(self) -> Divergence | None:
-        """The former name of `divergence`."""
-        return self.divergence
-
-    @property
     def differing(self) -> int:
         """The number of rows that differ; the order of parallel calls counts in level exact."""
         return sum(
@@ -147,8 +142,7 @@ class Difference:
             "equal": self.equal,
             "counts": self.counts,
             "first": _encode_row(first) if first else None,
-            # "parting" is part of the published schema; the word today is divergence.
-            "parting": self._encode_divergence(divergence) if divergence else None,
+            "divergence": self._encode_divergence(divergence) if divergence else None,
             "resync": _encode_row(resync) if resync else None,
             "divergence_ratio": self.ratio,
             "blast_radius": divergence.radius if divergence else 0,
@@ -185,7 +179,7 @@ def _encode_step(step: Step | None) -> dict[str, Any] | None:
     }
     if step.kind == "call":
         encoded["tool"] = step.tool
-        encoded["deed"] = step.action.name if step.action.known else None
+        encoded["action"] = step.action.name if step.action.known else None
         encoded["target"] = step.action.target or None
         encoded["failed"] = step.failed
     return encoded

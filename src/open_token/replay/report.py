@@ -30,7 +30,7 @@ class Divergence(msgspec.Struct, frozen=True):
     given: str
 
 
-class Report(msgspec.Struct, frozen=True, rename={"divergence": "parting"}):
+class Report(msgspec.Struct, frozen=True):
     """The result of a replay."""
 
     steps: int

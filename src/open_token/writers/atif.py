@@ -71,7 +71,7 @@ def write(record: Record, integrity: Integrity | None, out: BinaryIO) -> tuple[i
         raise InputError(
             "the conversation has no messages",
             help="ATIF requires at least one step",
-            code="input.no-talk",
+            code="input.no-messages",
         )
     document: JsonObject = {
         "schema_version": _VERSION,

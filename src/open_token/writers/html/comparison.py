@@ -302,7 +302,7 @@ def _render_pair(
         for step, letter, overview in zip((row.a, row.b), LETTERS, overviews, strict=True)
     )
     is_divergence = difference.divergence is not None and difference.divergence.row == position
-    here = " parting" if is_divergence else ""
+    here = " divergence" if is_divergence else ""
     changes = difference.changes(row)
     return (
         f'<section class="pair d-{row.kind.replace("_", "-")}{here}" id="ot-d{position + 1}">'
