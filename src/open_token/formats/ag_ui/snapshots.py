@@ -57,12 +57,33 @@ class SnapshotMerger:
 
     def merge(self, items: list[Item]) -> list[Item]:
         """Return the items of a run, with those that only a snapshot has."""
-        merged = list(_merge(items, self._history, self._earlier_calls))
+        merged = _move_calls(list(_merge(items, self._history, self._earlier_calls)))
         for item in merged:
             if isinstance(item.part, ToolCallPart):
                 ids = self._earlier_calls.setdefault(_hash_call(item.part), [])
                 ids.append(item.part.id)
         return merged
+
+
+def _move_calls(items: list[Item]) -> list[Item]:
+    """Return the items with calls before their results: LangGraph joins the arguments of parallel
+    calls, so that only a snapshot, after the results, has the second call."""
+    calls: dict[str, Item] = {}
+    for item in items:
+        if isinstance(item.part, ToolCallPart) and item.part.id:
+            calls.setdefault(item.part.id, item)
+    ordered: list[Item] = []
+    added: set[int] = set()
+    for item in items:
+        if isinstance(item.part, ToolResultPart):
+            call = calls.get(item.part.id or "")
+            if call is not None and id(call) not in added:
+                added.add(id(call))
+                ordered.append(call)
+        if id(item) not in added:
+            added.add(id(item))
+            ordered.append(item)
+    return ordered
 
 
 def _hash_call(part: ToolCallPart) -> bytes:
