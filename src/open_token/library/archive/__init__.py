@@ -41,7 +41,12 @@ from open_token.library.archive.index import (
     Index,
     list_archived_files,
 )
-from open_token.library.archive.names import choose_day, choose_file_name, is_archive_name
+from open_token.library.archive.names import (
+    choose_day,
+    choose_file_name,
+    is_archive_name,
+    is_opaque_id,
+)
 from open_token.library.discovery import Session
 from open_token.library.jobs import Outcome, limit_jobs, run_jobs
 from open_token.library.places import compute_stamp, path_to_text
@@ -386,7 +391,11 @@ class Archive:
         def is_free(name: str) -> bool:
             return f"{fresh.reader}/{name}".casefold() not in self._used_names
 
-        name = choose_file_name(day, fresh.title, str(fresh.id), self._suffix, is_free)
+        # Most sessions have no title of their own, and most ids say nothing.
+        title = fresh.title
+        if not title and is_opaque_id(str(fresh.id)):
+            title = fresh.heading
+        name = choose_file_name(day, title, str(fresh.id), self._suffix, is_free)
         file = f"{fresh.reader}/{name}"
         self._used_names.add(file.casefold())
         return file

@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     """Other files and directories that belong to the source."""
     related_stamp: str = msgspec.field(default="", name="beside_stamp")
     heading: str | None = None
-    """Its title, or else its first prompt: says in lists what it is."""
+    """Its title, or else its first prompt: says in lists, and in its file name, what it is."""
     error: str | None = None
     replaces: str | None = None
 

@@ -39,6 +39,11 @@ def choose_file_name(
     return name
 
 
+def is_opaque_id(id: str) -> bool:
+    """Return whether an id says nothing to a person: a UUID, or one that no agent gave."""
+    return bool(GENERATED_ID.fullmatch(id) or _UUID.fullmatch(id))
+
+
 def is_archive_name(name: str) -> bool:
     """Return whether a file name is of the kind made here; other files are left alone."""
     return _ARCHIVE_NAME.match(name) is not None
