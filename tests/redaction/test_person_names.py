@@ -75,6 +75,7 @@ def without_lists(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 BY_CONTEXT = [
+    ("Torvalin Qvistberg wrote it", ["Torvalin Qvistberg"]),
     ("my name is Torvild Enqvist.", ["Torvild Enqvist"]),
     ("ask Mrs. Ekelund-Ros", ["Ekelund-Ros"]),
     ("first_name: Torvild", ["Torvild"]),
@@ -92,7 +93,7 @@ BY_CONTEXT = [
 ]
 BY_LISTS = [
     ("Thanks to Jennifer Lopes for the review", ["Jennifer Lopes"]),
-    ("Wolfgang Schmidt wrote it", ["Wolfgang Schmidt"]),
+    ("Wolfgang Schmidt is here", ["Wolfgang Schmidt"]),
     ("João da Silva e outros", ["João da Silva"]),
     ("met Katarzyna Nowak-Kowalska there", ["Katarzyna Nowak-Kowalska"]),
     ("Ольга Иванова сказала", ["Ольга Иванова"]),
@@ -225,7 +226,9 @@ def test_names_are_left_at_lower_levels() -> None:
 
 @pytest.mark.usefixtures("without_lists")
 def test_an_account_says_when_the_lists_are_missing() -> None:
-    remark = "people's names were looked for by context alone: the package mimesis is not installed"
+    remark = (
+        "people's names were looked for by a short list alone: the package mimesis is not installed"
+    )
     assert masked("nothing here")[1]["notes"] == [remark]
     assert masked("my name is Torvild")[1]["notes"] == [
         "masked 1 person (1 distinct value)",

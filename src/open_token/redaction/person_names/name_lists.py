@@ -25,7 +25,7 @@ from open_token.storage.files import read_optional, remove_file
 
 _PACKAGE = "mimesis"
 _MISSING_REMARK = (
-    "people's names were looked for by context alone: the package mimesis is not installed"
+    "people's names were looked for by a short list alone: the package mimesis is not installed"
 )
 _FOLDER = Path(__file__).resolve().parent.parent / "rules"
 _NAMES_FILE = Path(__file__).resolve().parent / "names.txt"

@@ -77,6 +77,8 @@ _SURNAME_PREFIX = lazy_compile("(?:Mc|Mac|De|Di|Du|La|Le|Van|Fitz)(?=[^\\W\\d_a-
 _MIN_SCORE = 3.5
 # What an initial or a patronymic between two other names adds.
 _MIDDLE_NAME_SCORE = 1.5
+# What a word is worth that no list has, nor that of common words.
+_UNLISTED_SCORE = 1.0
 # A given name of the lists that is no common word is a name wherever it stands.
 _MIN_SCORE_ALONE = 3.0
 _MIN_LENGTH_ALONE = 4
@@ -550,13 +552,13 @@ def _score_by_lists(word: str, names: NameTables) -> tuple[float, float]:
         return given, family
     if is_upper and not (is_given or is_family):
         return -3.0, -3.0
-    given = 3.0 if is_given else 0.5
+    given = 3.0 if is_given else _UNLISTED_SCORE
     if is_family:
         family = 2.5
     elif FAMILY_ENDING.search(lowered) or PATRONYMIC.search(lowered):
         family = 2.0
     else:
-        family = 0.5
+        family = _UNLISTED_SCORE
     return given, family
 
 
