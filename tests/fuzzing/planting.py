@@ -59,10 +59,10 @@ NEAR_WORDS = {"near-secret-word", "near-password-word"}
 
 # What words tell that a cut leaves apart from the value, or that are cut themselves.
 FOUND_BY_CONTEXT = frozenset(
-    "private-jwk seed-phrase compared-secret spoken-password spaced-password sidekiq-setting "
-    "zapier-hook pipedream-hook calendar-address curl-key connection-string portainer-token "
-    "intercom-token authress-key teamwork-token fullstory-key"
-    "structured-value one-time-code onepassword-token azure-signed-key logicmonitor-token pgpass terraform-variable".split()
+    "private-jwk seed-phrase compared-secret spoken-password sidekiq-setting zapier-hook "
+    "pipedream-hook curl-key connection-string portainer-token intercom-token authress-key "
+    "teamwork-token fullstory-key structured-value one-time-code onepassword-token "
+    "azure-signed-key logicmonitor-token pgpass terraform-variable".split()
 )
 # A wrapped line is looked at where it ends with the head of a token that many use, or with a name
 # and its value.
@@ -73,11 +73,9 @@ WRAPPED = frozenset(
     "openai-key huggingface-token groq-key xai-key perplexity-key replicate-token nvidia-key "
     "tavily-key slack-token sendgrid-key stripe-key shopify-token atlassian-token linear-key "
     "notion-token figma-token supabase-key databricks-token authorization bearer"
-    "assigned-password environment-password assigned-secret connection-password url-password".split()
+    "assigned-password environment-password assigned-secret url-password".split()
 )
-LINES = frozenset(
-    ("private-key", "private-key-end", "putty-private-key", "secret-below", "escapes")
-)
+LINES = frozenset(("private-key", "private-key-end", "putty-private-key", "escapes"))
 """Over several lines, of which each by itself is looked at behind escapes."""
 
 

@@ -5,7 +5,6 @@ so that no file contains anything that looks like a secret.
 """
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -338,11 +337,6 @@ def _generate_wif(rng: Random, _: str) -> str:
     return letters
 
 
-def _generate_stellar_seed(rng: Random, _: str) -> str:
-    body = bytes([18 << 3]) + rng.randbytes(32)
-    return base64.b32encode(body + binascii.crc_hqx(body, 0).to_bytes(2, "little")).decode()
-
-
 def _generate_seed_phrase(rng: Random, size: str) -> str:
     return " ".join(_generate_word(rng, str(rng.randint(4, 7))) for _ in range(int(size)))
 
@@ -353,7 +347,6 @@ def _generate_hex_pairs(rng: Random, size: str) -> str:
 
 GENERATORS = {
     "wif": _generate_wif,
-    "stellar": _generate_stellar_seed,
     "seed": _generate_seed_phrase,
     "hexpairs": _generate_hex_pairs,
     "word": _generate_word,

@@ -25,6 +25,8 @@ Span = tuple[int, int]
 def list_pairs(name: Name) -> list[Pair]:
     """Return the cells below a name in the first row of a table."""
     separator = _find_separator(name)
+    if separator and name.text.count(separator, name.line_start, name.line_end) > _MAX_CELLS:
+        return []
     if separator:
         return _list_separated(name, separator) or _list_of_row(name, separator)
     return _list_aligned(name) or _list_of_aligned_row(name)

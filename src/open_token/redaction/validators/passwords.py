@@ -27,7 +27,6 @@ _GENERIC_NAMES = ("user", "username")
 _MIN_GENERIC_LENGTH = 12
 # What follows a comma, a bracket or a comparison need not belong to the name before it.
 _CODE_BEFORE = lazy_compile(r"(?:[!=]=|[,(])[ \t]*[brufBRUF@]?[\"'`]*$")
-_CONSTANT_BEFORE = lazy_compile(r"[A-Z]_?(?:PASSWORD|PASSWD|PWD)[ \t\"']+$")
 _MIN_BARE_LENGTH = 8
 _LETTER_AND_DIGIT = lazy_compile(r"^(?=.*[A-Za-z])(?=.*[0-9])[^._/:-]*$")
 _NOT_LOGIN = lazy_compile(r"[^:]*(?:::|[\[\]()},<>])")
@@ -141,19 +140,6 @@ def _is_spoken_password(candidate: Candidate) -> bool:
     return not is_name(candidate.value) or count_character_classes(candidate.value) >= 3
 
 
-def _is_spaced_password(candidate: Candidate) -> bool:
-    """Accept in a sentence only what no word looks like; after a name in capitals, as in a
-    Dockerfile, any password."""
-    value = candidate.value
-    if candidate.before[-1:] not in QUOTES:
-        value = value.rstrip(".:!?")
-    if not is_password(value) or is_name(value) or is_code(value):
-        return False
-    if CODE_AFTER.match(candidate.after):
-        return False
-    return count_character_classes(value) >= 3 or bool(_CONSTANT_BEFORE.search(candidate.before))
-
-
 def _is_environment_password(candidate: Candidate) -> bool:
     """Accept even words: in an environment file nothing else has this form."""
     value = candidate.value.rstrip(",")
@@ -182,7 +168,6 @@ PASSWORDS: dict[str, Validator] = {
     "password": _is_named_password,
     "compared": _is_compared_password,
     "spoken_password": _is_spoken_password,
-    "spaced_password": _is_spaced_password,
     "environment_password": _is_environment_password,
     "named_password": _is_keyed_password,
 }

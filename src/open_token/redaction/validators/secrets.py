@@ -35,7 +35,7 @@ from open_token.redaction.validators.values import (
     is_uuid,
     is_words,
 )
-from open_token.redaction.validators.wallets import is_seed_phrase, is_stellar_seed, is_wif
+from open_token.redaction.validators.wallets import is_seed_phrase, is_wif
 
 _LONG = 20
 # The rest is omitted or to be filled in; closing tags and line breaks in HTML do not say so.
@@ -54,7 +54,6 @@ _SIGNING_KEY_BEFORE = lazy_compile(
     r"(?:(?:[pg]pg:?|gnupg|signing|upstream|release|archive|using|[rd]sa|e[cd]dsa|elg|[’']s)[ _-]key|key ?id):?[ \t]+$",
     re.IGNORECASE,
 )
-_PUBLIC_KEY_BEFORE = lazy_compile(r"PUBLIC KEY-----\s*(?:\\[nr])*$")
 _MAX_CHECKED_LENGTH = 200
 _MIXED = lazy_compile(r"(?=.*[a-z])(?=.*[A-Z]).*[0-9]")
 _JOSE_FIELDS = frozenset(
@@ -73,7 +72,6 @@ _ANY_DIGIT = lazy_compile("[0-9]")
 _LONE_NAME = lazy_compile("[0-9A-Za-z]+")
 # The token in the badge of a README is public.
 _BADGE_BEFORE = lazy_compile(r"\.svg\?(?:[\w=&-]*&)?\w+=$")
-_BASE64_ABOVE = lazy_compile(r"[0-9A-Za-z+/=]{40,}(?:\r?\n|\\r\\n|\\n)[ \t]*$")
 _FILE_NAME_BEFORE = lazy_compile(r"\w\.[a-z]\w{0,4}[\"'][ \t]*:[ \t]*[\"']$")
 _BASE64_ZEROS = "AA"
 _HEX = lazy_compile("[0-9A-Fa-f]+")
@@ -189,12 +187,6 @@ def _is_aws_secret(candidate: Candidate) -> bool:
     if count_character_classes(value) < 3 or compute_entropy(value) < 3.8:
         return False
     return _is_token(candidate)
-
-
-def _is_query_secret(candidate: Candidate) -> bool:
-    if _BADGE_BEFORE.search(candidate.before) or candidate.value.isdigit():
-        return False
-    return is_key(candidate.value) or (len(candidate.value) >= 8 and is_random(candidate.value))
 
 
 def _is_auth_value(candidate: Candidate) -> bool:
@@ -322,22 +314,6 @@ def _is_lone_assignment(candidate: Candidate) -> bool:
     return rarest >= 3 and compute_entropy(value) >= 4.2
 
 
-def _is_secret_below(candidate: Candidate) -> bool:
-    """Accept a value on the line below its name."""
-    value, before, after = candidate
-    if after.startswith(":"):  # another name
-        return False
-    if is_harmless_name(before) or is_name(value.strip("@-:")):
-        return False
-    if is_reference(value) or is_code(value):
-        return False
-    if _BASE64_ABOVE.search(before) or _PUBLIC_KEY_BEFORE.search(before):
-        return False
-    if "pass" in find_name(before).lower():
-        return is_password(value)
-    return _is_spaced_secret(candidate)
-
-
 def _is_worded_token(candidate: Candidate) -> bool:
     """Accept a random value after a word such as `sk_` or `token-`."""
     value = candidate.value
@@ -379,12 +355,10 @@ VALIDATORS: dict[str, Validator] = {
     "near_token": _is_near_token,
     "service_key": _is_service_key,
     "wif": lambda candidate: is_wif(candidate.value),
-    "stellar": lambda candidate: is_stellar_seed(candidate.value),
     "seed": lambda candidate: is_seed_phrase(candidate.value),
     "private_key": _is_private_key,
     "jwt": _is_jwt,
     "aws_secret": _is_aws_secret,
-    "query_secret": _is_query_secret,
     "auth_value": _is_auth_value,
     "basic_auth": _is_basic_auth,
     "cookie": _is_cookie,
@@ -392,7 +366,6 @@ VALIDATORS: dict[str, Validator] = {
     "named_secret": _is_named_secret,
     "assigned_secret": _is_assigned_secret,
     "spaced_secret": _is_spaced_secret,
-    "secret_below": _is_secret_below,
     "glued_secret": _is_glued_secret,
     "lone_assignment": _is_lone_assignment,
     "worded_token": _is_worded_token,

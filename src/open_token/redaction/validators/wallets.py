@@ -1,14 +1,11 @@
 """Recognize wallet keys by the checksums that they contain."""
 
-import base64
-import binascii
 import hashlib
 import re
 
 _BASE58_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE58_VALUES = {letter: value for value, letter in enumerate(_BASE58_ALPHABET)}
 _WIF_SIZES = (37, 38)
-_STELLAR_SEED_VERSION = 18 << 3
 _PHRASE_SIZES = (12, 15, 18, 21, 24)
 # No list of seed words has these, and hardly a sentence of twelve words is without them.
 _NOT_IN_PHRASES = frozenset(
@@ -26,14 +23,6 @@ def is_wif(text: str) -> bool:
         return False
     checksum = hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4]
     return checksum == raw[-4:]
-
-
-def is_stellar_seed(text: str) -> bool:
-    """Return whether a text is a Stellar secret seed: its version, 32 bytes, and a checksum."""
-    raw = base64.b32decode(text)
-    if raw[0] != _STELLAR_SEED_VERSION:
-        return False
-    return binascii.crc_hqx(raw[:-2], 0) == int.from_bytes(raw[-2:], "little")
 
 
 def is_seed_phrase(text: str) -> bool:
