@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "open_token"
 LAYERS = (
     ("cli",),
     ("server", "mcp", "web"),
-    ("api",),
+    ("api", "client"),
     ("library", "replay", "dataset"),
     ("pipeline", "settings"),
     ("redaction", "passes", "integrity", "validation", "native", "writers", "comparison"),
@@ -49,7 +49,7 @@ OUTSIDE_WORLD = {
     "time.time": EDGES,
     "time.time_ns": EDGES,
     "os.urandom": {"storage", "server"},
-    "uuid.uuid4": {"storage", "server"},
+    "uuid.uuid4": {"storage", "server", "client"},
     "sys.argv": {"cli"},
     "sys.exit": {"cli"},
     "sys.stdout": {"cli"},

@@ -47,12 +47,6 @@ def test_client_is_short() -> None:
     compile(script, "chat.py", "exec")
 
 
-def test_client_resumes() -> None:
-    """Without it the server sends only what comes from now on, and the page promises more."""
-    (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
-    assert '"resume": True' in script
-
-
 def test_client_sends_and_receives_messages(tmp_path: Path) -> None:
     (script,) = SCRIPT.findall(PAGE.read_text(encoding="utf-8"))
     (tmp_path / "chat.py").write_text(script, encoding="utf-8")
@@ -60,12 +54,14 @@ def test_client_sends_and_receives_messages(tmp_path: Path) -> None:
         command = [sys.executable, str(tmp_path / "chat.py"), address, key]
         session = subprocess.run(
             command,
-            input="hello\nlist files\n",
+            input="hello\nlist files\nask\n1\nfail\nsubagent\n",
             capture_output=True,
             text=True,
             timeout=120,
             check=True,
         )
-    assert session.stdout.count("(completed)") == 2, session.stdout + session.stderr
+    assert session.stdout.count("(completed)") == 5, session.stdout + session.stderr
+    assert "  1  Right" in session.stdout
+    assert "(failed) the demo fails because it was asked to" in session.stdout
     assert re.search(r"\n\[\w+\]", session.stdout)
     assert len(session.stdout) > 100
