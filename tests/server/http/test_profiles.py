@@ -137,3 +137,39 @@ def test_concurrent_changes_of_profiles_are_all_kept(rest: RestServer) -> None:
     owner = rest.owner
     rest.run(create_many())
     assert rest.get("/api/profiles")["total"] == 8
+
+
+@pytest.mark.spec("session-agent")
+def test_every_setting_is_in_the_session_and_in_its_export(rest: RestServer) -> None:
+    settings = {
+        "instructions": "Be short.",
+        "model": "demo",
+        "temperature": 0.3,
+        "max_output_tokens": 100,
+        "thinking": True,
+        "effort": "low",
+        "tools": ["Read"],
+        "client_tools": [{"name": "look"}],
+        "approvals": [{"tool": "Read", "action": "ask"}],
+        "compaction_ratio": 0.5,
+        "context_window": 9000,
+        "accepts": ["image"],
+        "max_turns": 3,
+        "budget": {"tokens": 100_000},
+    }
+    assert settings.keys() == set(AgentSettings.__struct_fields__)
+    session_id = rest.session(settings=settings)
+    shown = rest.get(f"/api/sessions/{session_id}/agent")["settings"]
+    sent = {"message": "hello", "settings": {"temperature": 1.0}}
+    rest.post(f"/api/sessions/{session_id}/messages", sent)
+    document = rest.get(f"/api/sessions/{session_id}/export?format=json")
+    annotations = {}
+    for event in document["events"]:
+        if event["type"] == "annotation":
+            data = event["content"]["data"]
+            annotations[data["kind"]] = data
+    exported = annotations["agent_settings"]["settings"]
+    assert exported == shown
+    # A client tool has its defaults, too.
+    assert {**exported, "client_tools": settings["client_tools"]} == settings
+    assert annotations["run_settings"]["settings"] == {"temperature": 1.0}
