@@ -131,5 +131,5 @@ def test_it_is_listed_and_archived(
     assert SESSION in capsys.readouterr().out
     for _ in range(2):
         assert main(["archive", str(tmp_path / "archive")]) == 0
-    (export,) = (tmp_path / "archive").rglob(f"*{SESSION}*.json")
+    (export,) = (tmp_path / "archive").rglob(f"*{SESSION[:8]}*.json")
     assert list_said(json.loads(export.read_text()))[:5] == SAID
