@@ -177,7 +177,7 @@ def test_pre_commit_installs_and_runs_the_hooks(tmp_path: Path) -> None:
     found = check()
     assert found.returncode == 1, found.stdout + found.stderr
     assert "Failed" in found.stdout
-    assert "environment-password" in found.stdout
+    assert re.search(r"^password\t.*\tevt_\d+ /content/text$", found.stdout, re.MULTILINE)
     shutil.copy(CLEAN, project / "session.jsonl")
     clean = check()
     assert clean.returncode == 0, clean.stdout + clean.stderr
