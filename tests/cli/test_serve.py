@@ -65,6 +65,10 @@ def get(address: str, key: str | None = None) -> Any:
 def test_serve_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
     with serving(tmp_path / "data", "--log", "json") as (result, process):
         assert result["address"].startswith("http://127.0.0.1:")
+        # Read here: `communicate` loses lines that came together with the first one.
+        assert process.stdout is not None
+        link = json.loads(process.stdout.readline())["link"]
+        assert link.startswith(result["address"] + "/enter?token=")
         assert get(result["address"] + "/api/health")["status"] == "ok"
         assert get(result["address"] + "/api/auth/me", result["key"])["role"] == "owner"
         second = started(tmp_path / "data")
@@ -73,9 +77,7 @@ def test_serve_starts_answers_and_stops(tmp_path: Path, number: int) -> None:
         assert "another server uses this data folder" in out + err
         process.send_signal(number)
         out, err = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0
-    (link,) = [json.loads(line)["link"] for line in out.splitlines()]
-    assert link.startswith(result["address"] + "/enter?token=")
+    assert (process.returncode, out) == (0, "")
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert [(line["route"], line["status"]) for line in lines if line["event"] == "request"] == [
         ("/api/health", 200),
