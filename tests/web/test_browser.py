@@ -182,7 +182,7 @@ def test_everything_by_keyboard(browser: Any, link: str) -> None:
     window.wait_until("document.querySelectorAll('a.session').length === 4")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     page.wait_for_selector("table.usage, .notice")
     assert "/usage" in page.url
     page.keyboard.press("Control+k")
