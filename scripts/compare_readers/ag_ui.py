@@ -1,7 +1,8 @@
 """Fold AG-UI streams: what the assistant said and thought, calls with arguments, results, tokens.
 
 What a person said is only in the input of a run and in snapshots, which repeat it; each message is
-folded where it stands first. A snapshot may also hold the result of a call that no event has.
+folded where it stands first. A snapshot may also hold the result of a call that no event has, and
+calls that no event has beside one that events have.
 """
 
 import json
@@ -159,6 +160,7 @@ class _StreamFolder:
             # A snapshot has the whole of an answer whose stream broke off.
             if answer is not None and str(content).startswith(answer.text):
                 answer.text = content
+            self._add_missed_calls(message)
             if message.get("role") == "tool" and call is not None:
                 self._add_result(message, self._find_end_of_calls(call))
             elif message.get("role") == "user" and dump(content) not in self._said:
@@ -166,6 +168,20 @@ class _StreamFolder:
                 text = content if isinstance(content, str) else dump(content)
                 # A snapshot comes after the answer that it repeats.
                 self._insert(self._run_start, _Step("human", MAIN, text=text))
+
+    def _add_missed_calls(self, message: dict[str, Any]) -> None:
+        """Add the calls of a message that only the snapshot has, after those made with them."""
+        siblings = [call for call in message.get("toolCalls") or () if isinstance(call, dict)]
+        previous: _Step | None = None
+        for call in siblings:
+            step = self._open.get(("call", call.get("id")))
+            if step is None and previous is not None:
+                function = call.get("function") or {}
+                step = _Step("call", MAIN, call.get("id"), function.get("name"))
+                step.text = function.get("arguments") or ""
+                self._open["call", call.get("id")] = step
+                self._insert(self._steps.index(previous) + 1, step)
+            previous = step
 
     def _insert(self, position: int, step: _Step) -> None:
         self._steps.insert(position, step)
