@@ -157,13 +157,24 @@ class TestAbsent:
         assert stem(choice) == "bbbb-second"
         assert str(choice.how).endswith("bbbb-second.jsonl (the newest session of this folder)")
 
-    def test_else_of_this_machine(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_without_sessions_is_refused(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(home / "elsewhere")
-        choice = chosen()
-        assert stem(choice) == "aaaa-newest"
-        assert "no session of this folder found; this is the newest on this machine" in str(
-            choice.how
-        )
+        with pytest.raises(InputError, match="no session found in this folder") as caught:
+            chosen()
+        assert caught.value.code == "input.none"
+        assert "`last`" in str(caught.value.help)
+
+    def test_on_a_terminal_one_of_this_machine_is_chosen(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(home / "elsewhere")
+        with Terminal(monkeypatch, ("> aaaa", b"\x1b[B"), ("> bbbb", b"\r")) as terminal:
+            choice = chosen()
+        assert terminal.missed == []
+        assert "no session of this folder found; choose one of this machine" in terminal.seen
+        assert stem(choice) == "bbbb-second"
 
     def test_stderr_says_which(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["export"]) == 0

@@ -142,7 +142,7 @@ def _find_in_folder(folder: Path) -> SelectedSource:
 
 
 def find_newest(console: Console) -> SelectedSource:
-    """Find the newest session of the working directory, else of this machine."""
+    """Find the newest session of the working directory; without one, ask, or refuse."""
     discovery = _discover(console)
     sessions = discovery.sessions()
     local_sessions = discovery.filter_by_folder(sessions, console.cwd)
@@ -153,10 +153,18 @@ def find_newest(console: Console) -> SelectedSource:
     discovery.remember()
     if newest:
         return _select(original or newest, "the newest session of this folder")
-    if sessions:
-        how = "no session of this folder found; this is the newest on this machine"
-        return _select(_rank_originals_first(sessions, 1), how)
-    raise _no_sessions_error()
+    if not sessions:
+        raise _no_sessions_error()
+    # The newest of the machine may belong to another project: nobody meant to export that.
+    if console.is_interactive:
+        console.info("no session of this folder found; choose one of this machine")
+        return pick_from_list(console)
+    raise InputError(
+        "no session found in this folder",
+        where=str(console.cwd),
+        help="`last` names the newest on this machine; `open-token sessions` lists all",
+        code="input.none",
+    )
 
 
 def _no_sessions_error() -> InputError:
