@@ -2,6 +2,7 @@
 
 import argparse
 import webbrowser
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,8 +10,10 @@ import msgspec
 from open_token.cli.hook import find_own_command
 from open_token.cli.shared.console import Console, escape_controls
 from open_token.cli.shared.help import Help
+from open_token.cli.shared.progress import COMPILING
 from open_token.cli.shared.signals import interrupt_on_signals
 from open_token.errors import OpenTokenError, UsageError
+from open_token.redaction import hyperscan_prefilter
 
 if TYPE_CHECKING:
     from open_token.web.serving import SessionServer
@@ -72,11 +75,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
     def on_problem(problem: OpenTokenError) -> None:
         console.info(f"without live sessions: {escape_controls(problem.what)}")
 
+    if console.stderr_is_terminal:
+        hyperscan_prefilter.on_compile = partial(_announce_compiling, console)
     session_server = _find_session_server(console)
     with interrupt_on_signals():
         serve(build_app(workspace), int(args.port), on_start, session_server, on_problem)
     console.info("stopped")
     return 0
+
+
+def _announce_compiling(console: Console) -> None:
+    """Say it once, although several databases may follow."""
+    hyperscan_prefilter.on_compile = None
+    console.info(COMPILING)
 
 
 def _find_session_server(console: Console) -> "SessionServer | None":

@@ -24,6 +24,8 @@ _COMPILED: dict[str, bytes] = {}
 _OPENED: dict[str, Any] = {}
 """Opened databases by fingerprint; threads share them, each with its own scratch space."""
 _MAX_KEPT = 12
+on_compile: Callable[[], None] | None = None
+"""Called before a database is compiled, which takes half a second or more, for a progress line."""
 
 
 class _Scratches(threading.local):
@@ -169,6 +171,8 @@ def _open_or_compile(
     fingerprint = compute_fingerprint(rules)
     database = _open_database(hyperscan, stored) if stored else None
     if database is None:
+        if on_compile is not None:
+            on_compile()
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         patterns = [rule.gate.encode() for rule in rules]
         database.compile(

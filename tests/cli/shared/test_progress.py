@@ -1,13 +1,17 @@
 """The bar of a long read: on a terminal only, after a moment, and gone afterwards."""
 
 import io
+from pathlib import Path
 
 import pytest
 
 from helpers.terminal import Terminal
 from open_token.cli.shared import progress as module
 from open_token.cli.shared.console import Console
-from open_token.cli.shared.progress import Progress
+from open_token.cli.shared.progress import COMPILING, Progress
+from open_token.redaction import hyperscan_prefilter
+from open_token.redaction.detector import load_rules
+from open_token.redaction.ruleset import RuleSet
 
 
 class Clock:
@@ -122,3 +126,30 @@ def test_an_unknown_size_does_no_harm(clock: Clock, monkeypatch: pytest.MonkeyPa
         clock.now = 1.0
         tell(50)
     assert "0%  50 B / 0 B" in terminal.seen
+
+
+def test_rules_that_are_compiled_are_announced_at_once(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("hyperscan")
+    rules = RuleSet(load_rules("secrets", None)[:3])
+    monkeypatch.setattr(hyperscan_prefilter, "_OPENED", {})
+    for name in ("cold", "stored", "after"):
+        with Terminal(monkeypatch) as terminal, Progress(100, Console(env={})) as progress:
+            if name == "after":
+                progress.end()
+                hyperscan_prefilter.build_prefilter(rules, tmp_path / name, None)
+            else:
+                hyperscan_prefilter.build_prefilter(rules, tmp_path, None)
+        expected = f"\r{COMPILING}\x1b[K\r\x1b[K" if name == "cold" else ""
+        assert terminal.seen == expected, name
+
+
+def test_large_work_of_processes_shows_that_it_has_begun(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size, is_shown in ((1 << 24, True), (1 << 16, False)):
+        progress = Progress(size, Console(env={}), "indexing 2 sessions", has_rate=True)
+        with Terminal(monkeypatch) as terminal, progress:
+            pass
+        assert ("indexing 2 sessions [" in terminal.seen) is is_shown

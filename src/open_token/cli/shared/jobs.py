@@ -53,6 +53,7 @@ class SessionsProgress:
         total = sum(session.bytes for session in due)
         action = f"{self._action} {pluralize(len(due), 'session')}"
         self._progress = Progress(total, self._console, action, has_rate=True)
+        self._progress.begin()
 
     def report(self, session: "Session") -> None:
         """Report one session that is done."""

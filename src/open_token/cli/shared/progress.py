@@ -5,10 +5,14 @@ import time
 from typing import BinaryIO, cast
 
 from open_token.cli.shared.console import Console, format_size
+from open_token.redaction import hyperscan_prefilter
 
 _DELAY = 0.3
 _INTERVAL = 0.1
 _BAR_COLUMNS = 24
+_LARGE = 1 << 20
+"""So many bytes take a moment: the line shows at once, before the first of them are done."""
+COMPILING = "preparing the redaction rules; this happens once ..."
 
 
 class Progress:
@@ -89,10 +93,27 @@ class Progress:
     def end(self) -> None:
         """Remove the line for good."""
         self.clear()
+        if self._is_enabled:
+            hyperscan_prefilter.on_compile = None
         self._is_enabled = False
         self._is_shown = False
 
+    def begin(self) -> None:
+        """Show that the work has begun, where the first report may take over a second."""
+        if not self._is_enabled:
+            return
+        hyperscan_prefilter.on_compile = self._show_compiling
+        # The processes of --jobs compile on their own, and report only what is done.
+        if self._has_rate and self._total >= _LARGE:
+            self._next_update = 0.0
+            self(0)
+
+    def _show_compiling(self) -> None:
+        self._next_update = 0.0
+        self._update(COMPILING, "")
+
     def __enter__(self) -> "Progress":
+        self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
