@@ -149,7 +149,8 @@ def test_large_work_of_processes_shows_that_it_has_begun(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for size, is_shown in ((1 << 24, True), (1 << 16, False)):
-        progress = Progress(size, Console(env={}), "indexing 2 sessions", has_rate=True)
-        with Terminal(monkeypatch) as terminal, progress:
-            pass
+        with Terminal(monkeypatch) as terminal:
+            progress = Progress(size, Console(env={}), "indexing 2 sessions", has_rate=True)
+            progress.begin()
+            progress.end()
         assert ("indexing 2 sessions [" in terminal.seen) is is_shown
