@@ -489,6 +489,44 @@ class TestHistory:
         ]
         assert [note.code for note in record.notes] == ["replacement-history"]
 
+    def test_the_summary_for_a_compaction_is_not_an_answer_to_the_person(self) -> None:
+        _, events = read(
+            meta(),
+            user("q"),
+            said("a"),
+            said("the person asks q"),
+            line("token_usage_record", usage={"input_tokens": 3, "output_tokens": 3}),
+            count(3, 3),
+            line("compacted", message="Summary so far:\nthe person asks q"),
+        )
+        messages = [item for item in events if item["type"] == "message"]
+        assert [(item["content"]["text"], item["visibility"]) for item in messages] == [
+            ("q", "public"),
+            ("a", "public"),
+            ("the person asks q", "internal"),
+        ]
+        annotations = [item for item in events if item["type"] == "annotation"]
+        marks = [item for item in annotations if body(item)["kind"] == "compaction_summary"]
+        assert [mark["links"]["parent_id"] for mark in marks] == [messages[-1]["id"]]
+
+    @pytest.mark.parametrize(
+        ("records", "message"),
+        [
+            ([said("yes"), event("agent_message", message="yes")], "yes"),
+            ([event("agent_message", message="yes"), said("yes")], "yes"),
+            ([said("yes")], "They said yes"),
+            ([said("yes")], None),
+            ([said("yes"), said("no"), user("why?")], "no"),
+            ([said("")], ""),
+        ],
+    )
+    def test_an_answer_before_a_compaction_stays_public(
+        self, records: list[Any], message: str | None
+    ) -> None:
+        _, events = read(meta(), user("q"), *records, line("compacted", message=message))
+        assert {item["visibility"] for item in events if item["type"] == "message"} == {"public"}
+        assert notes(events, "compaction_summary") == []
+
     def test_turns_taken_back_are_a_branch(self) -> None:
         records = [
             meta(),

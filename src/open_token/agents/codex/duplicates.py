@@ -39,6 +39,14 @@ _PLAN = re.compile(r"<proposed_plan>.*?</proposed_plan>\n?", re.DOTALL)
 _Key = tuple[str, int, int]
 
 
+def match_duplicates(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines in order, each with what is known of its counterpart."""
+    matcher = DuplicateMatcher()
+    for line in lines:
+        yield from matcher.add(line)
+    yield from matcher.flush()
+
+
 class DuplicateMatcher:
     """Delays lines until their counterparts are known, and returns them in order."""
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from open_token.agents.codex import subagents
-from open_token.agents.codex.duplicates import DuplicateMatcher, get_texts
+from open_token.agents.codex.compactions import mark_summaries
+from open_token.agents.codex.duplicates import get_texts, match_duplicates
 from open_token.agents.codex.events import read_event
 from open_token.agents.codex.exec_stream import read_stream
 from open_token.agents.codex.records import Line, is_exec_stream
@@ -44,12 +45,9 @@ def read(source: Source, draft: Draft) -> None:
 
 def read_thread(thread: Thread) -> None:
     """Read the rollout of a thread, with the subagents that it started."""
-    matcher = DuplicateMatcher()
-    for line in subagents.read_own_lines(thread):
-        for decided in matcher.add(line):
-            _read_line(thread, decided)
-    for decided in matcher.flush():
-        _read_line(thread, decided)
+    lines = match_duplicates(subagents.read_own_lines(thread))
+    for line in mark_summaries(lines):
+        _read_line(thread, line)
     thread.close_unanswered_calls()
     thread.usage.end_turn(None, thread.span)
     for span_id, _ in thread.spans.values():
@@ -158,10 +156,13 @@ def _add_model_output(thread: Thread, line: Line, payload: dict[str, Any]) -> No
         span=thread.span,
         group=(thread.id, thread.answer_count),
         place=line.position,
-        visibility=thread.visibility,
+        visibility="internal" if line.is_summary else thread.visibility,
     )
     if event_id is None:
         return
+    if line.is_summary:
+        summary: Event = {"id": event_id, "actor_id": thread.actors.assistant}
+        thread.annotate(line, "compaction_summary", summary)
     thread.usage.add_output(event_id, payload.get("type") == "reasoning")
     if call_id and thread.draft.is_call_open(call_id):
         tool = as_text(payload.get("name")) or str(payload.get("type")).removesuffix("_call")

@@ -44,6 +44,8 @@ class Line:
     """Whether an event repeats this item."""
     is_injected = False
     """Whether it is a user message that no person typed."""
+    is_summary = False
+    """Whether it is an answer of the model that only serves as summary of a compaction."""
     is_pending = False
     """Whether a later line may still match it."""
     counterpart: "Line | None" = None
