@@ -14,6 +14,7 @@ import pytest
 
 from open_token.cli import dispatch
 from open_token.cli.shared.console import Console
+from open_token.web.screens import SCREENS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "open_token"
@@ -213,3 +214,13 @@ def test_pictures_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").glob("*.png")}
     assert sizes
     assert {name: size for name, size in sizes.items() if size >= 150_000} == {}
+
+
+def test_every_screen_of_the_web_application_has_its_section_with_a_picture() -> None:
+    sections = text_of(DOCS / "how-to" / "web.md").split("\n## ")
+    pictures = {}
+    for section in sections[1:]:
+        title, _, text = section.partition("\n")
+        pictures[title] = "../images/" in text
+    expected = {"Read": True} | {screen.title: True for screen in SCREENS}
+    assert {title: pictures.get(title, False) for title in expected} == expected
