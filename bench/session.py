@@ -7,7 +7,6 @@ stands twice."""
 import json
 import random
 import re
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -211,7 +210,3 @@ def write(path: Path, size: int, *, fresh: bool = False) -> int:
             longest = max(longest, len(line))
             out.write(line)
     return longest
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]), int(sys.argv[2]), fresh="fresh" in sys.argv[3:])
