@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -32,6 +34,21 @@ def hash_files(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and "_open_token" not in path.parts
     }
+
+
+def run_in_small_shards(folder: Path, output: str) -> "subprocess.Popen[bytes]":
+    """Start a process that builds a dataset of `sessions` with a shard for each kilobyte."""
+    code = (
+        "import open_token.cli.dataset as command, sys\n"
+        "command._MEGABYTE = 1000\n"
+        "from open_token.cli import main\n"
+        f"sys.exit(main('dataset sessions -o {output} --shard-mb 1 --jobs 1 -q'.split()))"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], cwd=folder)
+
+
+def count_finished_shards(folder: Path) -> int:
+    return len(list(folder.glob("_open_token/shards/*.json")))
 
 
 def export_compact(path: Path, target: Path, *words: str) -> bytes:
@@ -298,36 +315,29 @@ class TestContinuation:
         assert "changed since its shard was finished" in capsys.readouterr().err
 
     @pytest.mark.full
-    def test_a_killed_process_loses_and_doubles_nothing(
-        self, sessions: Path, build: Build, tmp_path: Path
+    def test_a_process_killed_twenty_times_loses_and_doubles_nothing(
+        self, sessions: Path, tmp_path: Path
     ) -> None:
-        """Kill -9 at growing delays, until a run ends by itself; the content is that of one run."""
-        for number in range(400):
+        """Kill -9 at random moments of the work; then the files are those of one whole run."""
+        for number in range(1200):
             messages = [
                 {"role": "user", "content": f"question {number}"},
                 {"role": "assistant", "content": "answer"},
             ]
             (sessions / f"{number}.json").write_text(json.dumps({"messages": messages}))
-        expected = sorted(iter_documents(str(build("sessions", name="whole"))))
-        code = (
-            "import open_token.cli.dataset as command, sys\n"
-            "command._MEGABYTE = 1000\n"
-            "from open_token.cli import main\n"
-            "sys.exit(main('dataset sessions -o killed --shard-mb 1 --jobs 1 -q'.split()))"
-        )
-        kills = 0
-        for attempt in range(100):
-            process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-            try:
-                process.wait(0.4 + attempt * 0.05)
-                break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                kills += 1
-        assert process.returncode == 0
-        assert kills >= 3
-        assert sorted(iter_documents(str(tmp_path / "killed"))) == expected
+        run_in_small_shards(tmp_path, "whole").wait()
+        rng = random.Random(19)
+        for _ in range(20):
+            finished = count_finished_shards(tmp_path / "killed")
+            process = run_in_small_shards(tmp_path, "killed")
+            while count_finished_shards(tmp_path / "killed") == finished:
+                assert process.poll() is None
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, 0.05))
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+        assert run_in_small_shards(tmp_path, "killed").wait() == 0
+        assert hash_files(tmp_path / "killed") == hash_files(tmp_path / "whole")
         assert not list((tmp_path / "killed").rglob(".part-*"))
 
     def test_two_processes_do_not_write_one_dataset(
