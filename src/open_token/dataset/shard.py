@@ -21,6 +21,7 @@ from open_token.errors import InputError, OpenTokenError
 from open_token.library.index.events import EventReader
 from open_token.library.prices import PriceList
 from open_token.registry import detect_format, list_conversations
+from open_token.sources.folder_listings import FolderListings
 from open_token.sources.source import Source
 
 # A row group holds about this much text: readers that stream a dataset hold one at a time.
@@ -171,9 +172,11 @@ def _read_conversations(
     shard: Shard, context: Context, prices: FindCost, record: ShardRecord
 ) -> Iterator[ExportedConversation]:
     """Yield every conversation of a shard; what cannot be read is noted and does not stop it."""
+    listings = FolderListings()
     for item in shard.inputs:
         try:
             for name, source in open_sources(item):
+                source.listings = listings
                 yield from _read_source(source, name, context, prices, record)
         except (OpenTokenError, OSError) as problem:
             record.errors.append(_describe_problem(item.name, problem))

@@ -27,6 +27,7 @@ from open_token.library.places import (
 )
 from open_token.model.document import Found
 from open_token.model.titles import normalize_title
+from open_token.sources.folder_listings import FolderListings
 from open_token.sources.source import Source
 from open_token.storage.files import Folders
 
@@ -264,12 +265,16 @@ def _is_part_file(reader: str, path: Path) -> bool:
     return any(path.match(pattern) for pattern in patterns)
 
 
-def open_session(session: Session) -> Source:
-    """Return the source of a session, with its conversation selected if the file holds several."""
+def open_session(session: Session, listings: FolderListings | None = None) -> Source:
+    """Return the source of a session, with its conversation selected if the file holds several.
+
+    A run that opens many sessions passes the listings of their folders.
+    """
     if session.is_folder:
         source = Source.of_folder(session.path)
     else:
         source = Source.of(session.path)
+    source.listings = listings
     if session.is_one_of > 1:
         source.conversation = session.conversation
     return source

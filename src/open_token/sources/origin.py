@@ -2,10 +2,8 @@
 
 import codecs
 import contextlib
-import fnmatch
 import hashlib
 import io
-import os
 import weakref
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -21,6 +19,7 @@ from open_token.sources.decompress import (
     get_damage_errors,
     open_compressed,
 )
+from open_token.sources.folder_listings import FolderListings
 
 if TYPE_CHECKING:
     from open_token.sources.containers import Database, ZipArchive
@@ -54,6 +53,8 @@ class Origin:
         self.is_read = parent is None
         """Whether a reader took its records, rather than only inspected it."""
         self.is_folder = is_folder
+        self.listings: FolderListings | None = parent.listings if parent else None
+        """The listings of a run that reads many files; None lists a folder at each search."""
         self._data = data
         self._small_file: bytes | None = None
         """The content of a file that fits in its head, so that it is opened only once."""
@@ -294,7 +295,7 @@ class Origin:
         return self._open_matching(self.path, pattern)
 
     def _open_matching(self, folder: Path, pattern: str) -> list[Self]:
-        paths = find_files(folder, pattern)
+        paths = find_files(folder, pattern, self.listings)
         return [self._open_related(str(path), path=path) for path in paths]
 
 
@@ -305,11 +306,11 @@ def _create_temporary_file() -> Any:
     return tempfile.NamedTemporaryFile(prefix="open-token-")
 
 
-def find_files(folder: Path, pattern: str) -> list[Path]:
+def find_files(folder: Path, pattern: str, listings: FolderListings | None = None) -> list[Path]:
     """Return the files in a folder that match, in order of name, without links to elsewhere."""
     root: Path | None = None
     found = []
-    for path in sorted(_match_files(folder, pattern)):
+    for path in sorted(_match_files(folder, pattern, listings or FolderListings())):
         if not path.is_file():
             continue
         if root is None:
@@ -320,16 +321,12 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     return found
 
 
-def _match_files(folder: Path, pattern: str) -> Iterable[Path]:
+def _match_files(folder: Path, pattern: str, listings: FolderListings) -> Iterable[Path]:
     if "/" in pattern or "**" in pattern:
         return folder.glob(pattern)
     # A reader may ask for the neighbours of each of thousands of sessions in one folder: names are
     # much cheaper than the paths that `glob` makes of all of them.
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return ()
-    return [folder / name for name in fnmatch.filter(names, pattern)]
+    return [folder / name for name in listings.find_names(folder, pattern)]
 
 
 def _build_folder_error(name: str) -> InputError:

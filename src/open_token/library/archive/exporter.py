@@ -21,6 +21,7 @@ from open_token.library.discovery import Session, open_session
 from open_token.model.document import Event, Record
 from open_token.model.titles import MAX_PROMPTS, choose_title, iter_prompts
 from open_token.pipeline import export
+from open_token.sources.folder_listings import FolderListings
 from open_token.sources.source import Source
 from open_token.storage.files import PendingFile, make_folder, pending_file, read_ends
 
@@ -77,6 +78,7 @@ class SessionExporter:
         self._options_text = context.options.as_words()
         self._hashes: dict[Path, str] = {}
         self._shared_source: Source | None = None
+        self._listings = FolderListings()
 
     def __call__(self, session: Session) -> FreshExport:
         """Export a session into a pending file below the archive."""
@@ -121,5 +123,5 @@ class SessionExporter:
         if session.is_one_of > 1 and shared and shared.path == session.path:
             shared.conversation = session.conversation
             return shared
-        self._shared_source = open_session(session)
+        self._shared_source = open_session(session, self._listings)
         return self._shared_source

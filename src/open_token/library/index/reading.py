@@ -23,6 +23,7 @@ from open_token.library.index.events import ROLES, CallRow, EventReader, Indexed
 from open_token.library.places import compute_stamp, path_to_text
 from open_token.model.document import Event
 from open_token.pipeline import BoundedBuffer, export
+from open_token.sources.folder_listings import FolderListings
 from open_token.sources.source import Source
 
 MAX_FIELD = 4096
@@ -72,6 +73,7 @@ class SessionReader:
         self._folder = folder
         self._context = context
         self._shared_source: Source | None = None
+        self._listings = FolderListings()
 
     def __call__(self, due: DueSession) -> ReadSession:
         """Read a session."""
@@ -117,7 +119,7 @@ class SessionReader:
         if session.is_one_of > 1 and shared and shared.path == session.path:
             shared.conversation = session.conversation
             return shared
-        self._shared_source = open_session(session)
+        self._shared_source = open_session(session, self._listings)
         return self._shared_source
 
 
