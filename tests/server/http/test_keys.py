@@ -62,7 +62,7 @@ def test_a_reading_key_changes_nothing(rest: RestServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"name": ""}, {"name": "x" * 201}, {"name": "x", "scope": "root"}, {"name": 1}]
+    "body", [{}, {"name": ""}, {"name": "x" * 51}, {"name": "x", "scope": "root"}, {"name": 1}]
 )
 def test_wrong_keys_are_not_made(rest: RestServer, body: object) -> None:
     assert rest.refused("POST", PLACE, body) == 422

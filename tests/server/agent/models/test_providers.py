@@ -10,7 +10,14 @@ import pytest
 import yaml
 
 from helpers.server.agent_session import ENV, AgentSession, FakeTool, Time, open_agent_session, run
-from helpers.server.fake_provider import Provider, events, provider
+from helpers.server.fake_provider import (
+    Provider,
+    chat_answer,
+    events,
+    provider,
+    response_answer,
+)
+from open_token.model.agent_settings import AgentSettings
 from open_token.server.agent.model_interface import (
     Call,
     CallArgumentsPiece,
@@ -301,6 +308,57 @@ def test_what_repeats_is_cached_by_anthropic(tmp_path: Path) -> None:
             assert sent["system"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["tools"][-1]["cache_control"]["type"] == "ephemeral"
             assert sent["messages"][-1]["content"][-1]["cache_control"]["type"] == "ephemeral"
+            await model.close()
+
+    run(scenario())
+
+
+SAMPLING = AgentSettings(temperature=0.3, max_output_tokens=900)
+LITTLE_THINKING = AgentSettings(thinking=True, effort="low")
+NO_THINKING = AgentSettings(thinking=False)
+HAIKU, GEMINI = "anthropic:claude-haiku-4-5", "google:gemini-2.5-pro"
+
+
+@pytest.mark.spec("agent-settings")
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        (HAIKU, SAMPLING, {"temperature": 0.3, "max_tokens": 900}),
+        (HAIKU, AgentSettings(), {"thinking": {"type": "enabled", "budget_tokens": 10_000}}),
+        (HAIKU, LITTLE_THINKING, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+        (HAIKU, NO_THINKING, {"thinking": None}),
+        ("openai:gpt-4o", SAMPLING, {"temperature": 0.3, "max_output_tokens": 900}),
+        ("openai:gpt-5", AgentSettings(), {"reasoning": {"summary": "auto"}}),
+        ("openai:gpt-5", LITTLE_THINKING, {"reasoning": {"effort": "low", "summary": "auto"}}),
+        ("openai:gpt-5", NO_THINKING, {"reasoning": {"effort": "minimal"}}),
+        ("openai:m", SAMPLING, {"temperature": 0.3, "max_completion_tokens": 900}),
+        (GEMINI, SAMPLING, {"temperature": 0.3, "maxOutputTokens": 900}),
+        (GEMINI, AgentSettings(), {"thinkingConfig": {"include_thoughts": True}}),
+        (
+            GEMINI,
+            LITTLE_THINKING,
+            {"thinkingConfig": {"include_thoughts": True, "thinking_budget": 2048}},
+        ),
+        (GEMINI, NO_THINKING, {"thinkingConfig": {"thinking_budget": 128}}),
+    ],
+)
+def test_settings_are_in_the_request(
+    tmp_path: Path, name: str, settings: AgentSettings, expected: dict[str, Any]
+) -> None:
+    is_local = name == "openai:m"
+    streams = {"anthropic": ANTHROPIC_TEXT, "openai": response_answer()}
+    stream = streams.get(name.partition(":")[0], gemini({"text": "Lon"}))
+
+    async def scenario() -> None:
+        async with provider(chat_answer("Lon") if is_local else stream) as output:
+            model = opened(name, output, tmp_path, is_local)
+            request = Request(model=name, messages=HI, tools=[TOOL], settings=settings)
+            async for _ in model.stream(request):
+                pass
+            body = output.asked[0][2]
+            assert "Be short." in json.dumps(body)
+            sent = {**body, **body.get("generationConfig", {})}
+            assert {key: sent.get(key) for key in expected} == expected
             await model.close()
 
     run(scenario())
