@@ -14,6 +14,8 @@ class Provider:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.pages: dict[str, Any] = {}
+        """What a GET is answered with, by path; each other path is not found."""
         self.url = ""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -25,8 +27,14 @@ class Provider:
                 for name, _, value in (line.partition(": ") for line in lines if line)
             }
             body = await reader.readexactly(int(headers.get("content-length", 0)))
-            self.asked.append((first.split()[1], headers, json.loads(body or b"{}")))
-            status, kind, text = _whole(self.answers.pop(0) if self.answers else (500, "{}"))
+            method, path, _ = first.split()
+            if method == "GET":
+                page = self.pages.get(path)
+                answer: Any = (200 if path in self.pages else 404, json.dumps(page))
+            else:
+                self.asked.append((path, headers, json.loads(body or b"{}")))
+                answer = self.answers.pop(0) if self.answers else (500, "{}")
+            status, kind, text = _whole(answer)
             data = text.encode()
             lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", "connection: close", "", ""]
             writer.write("\r\n".join(lines).encode() + data)

@@ -149,7 +149,11 @@ class Model(Protocol):
     """A language model."""
 
     name: str
-    context_window: int
+
+    @property
+    def context_window(self) -> int:
+        """The context window in tokens, as far as it is known."""
+        ...
 
     def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Stream an answer; raise ModelError. Closing the iterator cancels the request."""

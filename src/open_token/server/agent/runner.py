@@ -168,6 +168,9 @@ class AgentRun:
         request = msgspec.json.decode(run.body, type=RunRequest)
         models = build_registry(services.config, services.env)
         model = await asyncio.to_thread(models.open, request.model or models.default)
+        ask_window = getattr(model, "ask_window", None)
+        if ask_window is not None and request.settings.context_window is None:
+            await ask_window()
         state = await services.journal.state(run.owner, run.session_id)
         tools = await list_run_tools(
             services, run.owner, state, request.settings, is_headless=request.headless

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from open_token.server.agent.model_interface import Model
+from open_token.server.agent.models import windows
 from open_token.server.config import ServerConfig
 from open_token.server.errors import bad_request
 
@@ -16,14 +17,6 @@ _KEYS = {
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
 _DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "google": "gemini-2.5-pro"}
-_WINDOWS = {
-    "demo": 32_000,
-    "anthropic": 200_000,
-    "openai": 128_000,
-    "google": 1_000_000,
-    "recorded": 200_000,
-}
-_DEFAULT_WINDOW = 128_000
 _PROVIDERS = ("demo", "recorded", "anthropic", "openai", "google")
 _MAX_NAME_LENGTH = 500
 
@@ -63,7 +56,7 @@ class ModelRegistry(Struct, frozen=True):
 
     def window(self, name: str) -> int:
         """Return the context window of a model, as far as it is known without a request."""
-        return _WINDOWS.get(name.partition(":")[0], _DEFAULT_WINDOW)
+        return windows.get_window(name, self.config.base_url)
 
     def open(self, name: str) -> Model:
         """Open a model by its name; raise Refused if there is none."""

@@ -21,6 +21,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from open_token.model.agent_settings import AgentSettings
 from open_token.server.agent.model_interface import ModelError, Piece, Request
+from open_token.server.agent.models import windows
 from open_token.server.agent.models.pydantic_ai_adapter import to_pieces, to_pydantic_messages
 from open_token.server.config import ServerConfig
 
@@ -32,7 +33,6 @@ _ANTHROPIC_CACHES = (
 )
 _THINKING_ON_REQUEST = ("anthropic", "google")
 """Providers whose models show their reasoning only on request; OpenAI has a setting of its own."""
-_WINDOWS = {"anthropic": 200_000, "openai": 128_000, "google": 1_000_000}
 _NO_KEY = "none"
 """Local services require a key in the header but do not check it."""
 
@@ -61,7 +61,9 @@ def open_model(name: str, config: ServerConfig, env: Mapping[str, str]) -> "Prov
     provider, _, model = name.partition(":")
     client = httpx2.AsyncClient(timeout=httpx2.Timeout(config.model_timeout, connect=10))
     library_model = _open_library_model(provider, model, config, env, client)
-    return ProviderModel(name, library_model, client, config.model_timeout)
+    key = env.get("OPENAI_API_KEY") or _NO_KEY
+    base_url = config.base_url if provider == "openai" else None
+    return ProviderModel(name, library_model, client, config.model_timeout, base_url, key)
 
 
 def _open_library_model(
@@ -99,13 +101,31 @@ class ProviderModel:
     """A model of a provider."""
 
     def __init__(
-        self, name: str, model: LibraryModel, client: httpx2.AsyncClient, limit: float
+        self,
+        name: str,
+        model: LibraryModel,
+        client: httpx2.AsyncClient,
+        limit: float,
+        base_url: str | None,
+        key: str,
     ) -> None:
         self.name = name
-        self.context_window = _WINDOWS.get(name.partition(":")[0], 128_000)
+        self._base_url = base_url
+        self._key = key
         self._model = model
         self._client = client
         self._limit = limit
+
+    @property
+    def context_window(self) -> int:
+        """The context window, as far as it is known."""
+        return windows.get_window(self.name, self._base_url)
+
+    async def ask_window(self) -> None:
+        """Ask an OpenAI-compatible service for the context window."""
+        if self._base_url is not None:
+            model = self.name.partition(":")[2]
+            await windows.ask_window(self._client, self._base_url, model, self._key)
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Stream an answer; raise ModelError with status and code of the provider, not content."""
