@@ -151,16 +151,17 @@ def test_images_sources_errors_and_steps() -> None:
     assert [note.code for note in record.notes] == ["missing-file"]
 
 
-def tree(leaf: Any, **parents: str | None) -> dict[str, Any]:
+def tree(leaf: Any, id_field: str = "_id", **parents: str | None) -> dict[str, Any]:
     made = [
-        {"_id": k, "sender": "human", "message": k, "parent_response_id": p}
+        {id_field: k, "sender": "human", "message": k, "parent_response_id": p}
         for k, p in parents.items()
     ]
     return export(*made, leaf_response_id=leaf)
 
 
-def test_branches() -> None:
-    value = tree("d", a=None, b="a", c="a", d="b")
+@pytest.mark.parametrize("id_field", ["response_id", "_id", "responseId", "id"])
+def test_branches(id_field: str) -> None:
+    value = tree("d", id_field, a=None, b="a", c="a", d="b")
     assert [said for _, said in summarize_events(read(value)[1])] == ["a", "b", "d"]
     kinds = [
         event["content"].get("text", event["type"]) for event in read(value, branches="all")[1]

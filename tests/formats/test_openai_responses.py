@@ -317,3 +317,49 @@ def test_two_streams_are_two_answers() -> None:
         ("assistant", "a"),
         ("assistant", "b"),
     ]
+
+
+@pytest.mark.parametrize("keeps_history", [True])
+def test_straight_quotes_around_a_compaction_repeat_no_answer(keeps_history: bool) -> None:
+    """The stream has typographic quotes, and the next request has straight ones."""
+    seal = {"type": "compaction", "id": "cmp_1", "encrypted_content": "sealed"}
+
+    def stream(*output: Any) -> list[Any]:
+        items = [
+            event("output_item.done", output_index=number, item=item)
+            for number, item in enumerate(output)
+        ]
+        return [STREAM[0], *items, event("completed", response=reply(*output))]
+
+    first = {"role": "user", "content": "Whose bees?"}
+    history = [first, {"role": "assistant", "content": "It's the \"keeper's\"."}]
+    second = [*history, {"role": "user", "content": "And the honey?"}]
+    compacted = [seal, {"role": "assistant", "content": "The keeper's son's..."}]
+    third = [*(second if keeps_history else []), *compacted, {"role": "user", "content": "Why?"}]
+    _, events = read(
+        [
+            {
+                "request": {"model": "m", "input": [first]},
+                "response": stream(said("It\u2019s the \u201ckeeper\u2019s\u201d.", "msg_1")),
+            },
+            {
+                "request": {"model": "m", "input": second},
+                "response": stream(seal, said("The keeper\u2019s son\u2019s\u2026", "msg_2")),
+            },
+            {
+                "request": {"model": "m", "input": third},
+                "response": stream(said("He\u2019s the heir.", "msg_3")),
+            },
+        ]
+    )
+    messages = [pair for pair in summarize_events(events) if pair[0] in ("user", "assistant")]
+    assert messages == [
+        ("user", "Whose bees?"),
+        ("assistant", "It\u2019s the \u201ckeeper\u2019s\u201d."),
+        ("user", "And the honey?"),
+        ("assistant", "The keeper\u2019s son\u2019s\u2026"),
+        ("user", "Why?"),
+        ("assistant", "He\u2019s the heir."),
+    ]
+    kinds = [one["content"]["data"]["kind"] for one in events if one["type"] == "annotation"]
+    assert kinds == ["compaction"]
