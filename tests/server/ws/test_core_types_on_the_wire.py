@@ -12,7 +12,13 @@ import pytest
 from helpers.server.agent_session import FakeTool, ScriptedModel, build_call_pieces, run
 from helpers.server.socket_server import Client
 from open_token.server import listener
-from open_token.server.agent.model_interface import CallArgumentsPiece, CallStart, ThinkingPiece
+from open_token.server.agent.model_interface import (
+    CallArgumentsPiece,
+    CallStart,
+    FinishPiece,
+    ModelError,
+    ThinkingPiece,
+)
 from open_token.server.agent.models import demo
 from open_token.server.config import ServerConfig
 
@@ -236,5 +242,39 @@ def test_a_scheduled_run_with_a_question_is_not_completed(tmp_path: Path) -> Non
             route = f"/api/scheduled-tasks/{task_id}/runs"
             (item,) = (await listeners.http.get(route)).json()
             assert (item["status"], "question" in item["error"]) == ("failed", True)
+
+    run(scenario())
+
+
+@pytest.mark.spec("early-end", "attempts", "type-attempt")
+def test_a_retried_and_filtered_answer_says_so_everywhere(tmp_path: Path, fakes: Fakes) -> None:
+    async def scenario() -> None:
+        failed = ["some ", ModelError("overloaded", "server")]
+        fakes(ScriptedModel(failed, ["half of", FinishPiece("content_filter")]))
+        async with open_listeners(tmp_path) as listeners:
+            await listeners.create_session()
+            await listeners.send("go")
+            for ends in listeners.find("chat:end"):
+                assert [end["finish_reason"] for end in ends] == ["content_filter"]
+            for turns in listeners.find("turn:end"):
+                (turn,) = [turn for turn in turns if turn["role"] == "assistant"]
+                assert (turn["status"], turn["finish_reason"]) == ("completed", "content_filter")
+                (attempt,) = turn["attempts"]
+                assert (attempt["failure_reason"], attempt["code"]) == ("overloaded", "server")
+                assert [block["content"] for block in attempt["blocks"]] == ["some "]
+            route = f"/api/sessions/{listeners.session_id}/export"
+            options = {"format": "json", "include": "include-internal", "internal": "full"}
+            exported = (await listeners.http.get(route, params=options)).json()
+            annotations = [
+                event["content"]["data"]
+                for event in exported["events"]
+                if event["type"] == "annotation"
+            ]
+            (retried,) = [item for item in annotations if item["kind"] == "failed_attempt"]
+            assert (retried["failure_reason"], retried["code"]) == ("overloaded", "server")
+            reasons = [item["finish_reason"] for item in annotations if "finish_reason" in item]
+            assert "content_filter" in reasons
+            messages = [event for event in exported["events"] if event["type"] == "message"]
+            assert [event["content"]["text"] for event in messages[:2]] == ["go", "half of"]
 
     run(scenario())
