@@ -69,7 +69,7 @@ def test_each_line_belongs_to_the_edit_that_wrote_it(project: Path) -> None:
     assert sessions == [FIRST, SECOND, SECOND, SECOND, None]
     origin = lines[0].origin
     assert origin is not None
-    assert origin.prompt == "Write the **tide** function."
+    assert origin.prompt == "Write the tide function."
     assert (origin.agent, origin.model) == ("claude-code", "claude-sonnet-4-5")
     document = open_token.export(
         next(project.parent.glob(f".claude/projects/*/{FIRST}.jsonl")), include="include-internal"
@@ -121,7 +121,7 @@ def test_the_command_prints_groups_and_json(
     assert main(["blame", "tide.py"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[:3] == [
-        "-- claude-code  11111111  2026-11-01  Write the **tide** function.",
+        "-- claude-code  11111111  2026-11-01  Write the tide function.",
         "1  def tide(zone):",
         "-- claude-code  22222222  2026-11-01  Add the offset.",
     ]

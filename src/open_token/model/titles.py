@@ -16,6 +16,12 @@ MAX_PROMPTS = 20
 """How many prompts are looked at for a title."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 _MARKUP = re.compile(r"^[#>*\-\s\"`]+")
+# Bounded, so that unclosed marks stay linear; `__init__` and `2 ** 3` are no emphasis.
+_INLINE_MARKUP = (
+    re.compile(r"\*\*(?=[^\s*])([^*\n]{1,200})(?<!\s)\*\*"),
+    re.compile(r"`([^`\n]{1,200})`"),
+    re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\s]{1,500}\)"),
+)
 # The Codex IDE extension puts the state of the editor before what the person typed.
 _CODEX_REQUEST = "## My request for Codex:"
 
@@ -65,12 +71,19 @@ def normalize_title(text: str) -> str:
     if head.count("\\n") > 5 and head.count("\n") < 3:
         head = head.replace("\\n", "\n")  # a text that was escaped twice
     first_line = ""
-    for line in _TAG.sub(" ", head).splitlines():
+    for line in strip_markup(_TAG.sub(" ", head)).splitlines():
         line = " ".join(_MARKUP.sub("", line).split())
         if len(line) > _SHORT_LINE:
             return line
         first_line = first_line or line
     return first_line
+
+
+def strip_markup(text: str) -> str:
+    """Return Markdown as text: without strong emphasis, code marks and addresses of links."""
+    for markup in _INLINE_MARKUP:
+        text = markup.sub(r"\1", text)
+    return text
 
 
 def shorten(text: str, limit: int = MAX_LENGTH) -> str:

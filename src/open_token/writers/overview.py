@@ -26,8 +26,6 @@ _MIN_CHAPTER_TEXT = 30
 _MAX_CONTEXT_POINTS = 100_000
 EstimateCost = Callable[[str, Any], float | None]
 """Returns what a response cost, given the id of its actor and its usage; None where unknown."""
-_INLINE_MARKUP = re.compile(r"(?<!\w)\*{1,3}(?=[\w`])|(?<=\S)\*{1,3}(?!\w)|`+")
-_INLINE_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,1000}\)")
 _IDLE_SECONDS = 300.0
 """A longer pause is drawn as a gap, and counts as this much active time."""
 
@@ -182,11 +180,6 @@ def get_title(record: Record, overview: Overview) -> str:
 def get_prompt_title(text: str, limit: int = _PROMPT_TITLE_LENGTH) -> str:
     """Return a message as a heading."""
     return shorten(make_visible(normalize_title(text)), limit)
-
-
-def strip_markup(line: str) -> str:
-    """Return one line of Markdown as text: without emphasis, code marks and link addresses."""
-    return _INLINE_MARKUP.sub("", _INLINE_LINK.sub(r"\1", line))
 
 
 class _Call(NamedTuple):
@@ -347,7 +340,7 @@ class _OverviewBuilder:
         if len(overview.chapters) == _MAX_CHAPTERS:
             overview.more_chapters += 1
             return
-        title = shorten(strip_markup(get_prompt_title(text)), _CHAPTER_LENGTH)
+        title = get_prompt_title(text, _CHAPTER_LENGTH)
         overview.chapters.append(Chapter(len(overview.turns), event_id, title))
 
     def _add_call(self, event: Event, span_id: str) -> None:

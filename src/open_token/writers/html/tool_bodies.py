@@ -17,6 +17,7 @@ from open_token.agents.tools import (
     find_text,
 )
 from open_token.jsontools.objects import omit_keys
+from open_token.model.titles import strip_markup
 from open_token.writers.escape import escape_html, to_one_line
 from open_token.writers.html.blocks import (
     MAX_LINES,
@@ -31,7 +32,6 @@ from open_token.writers.html.markdown import (
     render_link,
     render_markdown,
 )
-from open_token.writers.overview import strip_markup
 from open_token.writers.rows import (
     Row,
     format_count,
