@@ -38,6 +38,7 @@ NOT_SAID = {
     "open_webui/details": "tags around reasoning and calls, which are exported as such",
     "opencode/database": "the title that the client gives to a subagent's session",
     "opencode/database_branches": "the same",
+    "openai_responses/compacted_history": "answers that the client sends back with other quotes",
     "openai_responses/straight_quotes": "answers that the client sends back with other quotes and dashes",
     "openhands/model_log_as_text": "the messages once more, as text for a model without function calling, which a note counts",
     "qwen_code/commands": "an answer that the client makes up for the shortened context, which a note counts",

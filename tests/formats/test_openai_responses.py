@@ -319,7 +319,7 @@ def test_two_streams_are_two_answers() -> None:
     ]
 
 
-@pytest.mark.parametrize("keeps_history", [True])
+@pytest.mark.parametrize("keeps_history", [True, False])
 def test_straight_quotes_around_a_compaction_repeat_no_answer(keeps_history: bool) -> None:
     """The stream has typographic quotes, and the next request has straight ones."""
     seal = {"type": "compaction", "id": "cmp_1", "encrypted_content": "sealed"}

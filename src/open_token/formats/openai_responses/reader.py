@@ -187,7 +187,8 @@ class _ResponsesDialect:
             return [["call", item.get("name"), arguments]]
         if isinstance(kind, str) and kind.endswith("_output"):
             return [["result", item.get("output")]]
-        return [["item", kind]]
+        # A history may begin with a compaction, so one must not pass for another.
+        return [["item", kind, item.get("encrypted_content")]]
 
     def add_item(self, item: Any, place: str) -> None:
         if isinstance(item, dict):

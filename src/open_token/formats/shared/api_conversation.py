@@ -16,6 +16,7 @@ from open_token.formats.shared.notes import note_tool_definitions
 from open_token.sources.source import Source
 
 _EMPTY_HISTORY = bytes(16)
+_COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
 _MAX_PENDING_ANSWERS = 100
 """Answers that are queued until a request follows: a log may have no requests at all."""
 
@@ -120,6 +121,9 @@ class ConversationBuilder:
         self._merger = dialect.create_merger()
         self._thread = _Thread([], [])
         self._digest = _EMPTY_HISTORY
+        self._compacted_digest: bytes | None = None
+        """The digest of the history from its last compaction on: the next request may leave out
+        what comes before that."""
         self._trailing = 0
         """How many items at the end of the history have no comparison key, such as reasoning."""
         self._ends: dict[bytes, int] = {}
@@ -236,6 +240,7 @@ class ConversationBuilder:
         """Continue from items that another dialect has added."""
         self._thread = _Thread(prompts, [])
         self._digest = _EMPTY_HISTORY
+        self._compacted_digest = None
         self._trailing = 0
         self._last_request = None
         for item in items:
@@ -287,12 +292,14 @@ class ConversationBuilder:
         known = self._seen[digest][1] if count else self._thread
         self._thread = _Thread(known.prompts, known.tools)
         self._digest = digest
+        self._compacted_digest = None
         self._trailing = 0
         return count
 
     def _extend_history(self, items: list[Any], first: int, digest: bytes) -> int:
-        if digest != self._digest:
+        if digest not in (self._digest, self._compacted_digest):
             self._add_request_marker(first, digest)
+            self._compacted_digest = None
         self._digest = digest
         self._thread = self._seen[digest][1]
         trailing = self._ends.pop(digest)
@@ -339,15 +346,29 @@ class ConversationBuilder:
         for step in steps:
             if step.kind == "answer":
                 self._ends.pop(self._digest, None)
+                if self._compacted_digest is not None:
+                    self._ends.pop(self._compacted_digest, None)
             elif step.kind == "item" and step.thread is not None:
                 digest = step.digest or self._extend_digest(self._digest, step.item)
                 self._trailing = self._trailing + 1 if digest == self._digest else 0
                 self._digest = digest
                 self._seen[digest] = (f"evt_{step.event:06d}", step.thread)
+                self._extend_compacted(step)
                 if self._last_request is not None:
                     self._last_request.append((step.item, digest))
             elif self._digest != _EMPTY_HISTORY:
                 self._ends[self._digest] = self._trailing
+                if self._compacted_digest is not None:
+                    self._ends[self._compacted_digest] = self._trailing
+
+    def _extend_compacted(self, step: _Step) -> None:
+        """Add an item to the history from the last compaction on, which it may begin."""
+        is_compaction = isinstance(step.item, dict) and step.item.get("type") in _COMPACTIONS
+        digest = _EMPTY_HISTORY if is_compaction else self._compacted_digest
+        if digest is None or step.thread is None:
+            return
+        self._compacted_digest = self._extend_digest(digest, step.item)
+        self._seen[self._compacted_digest] = (f"evt_{step.event:06d}", step.thread)
 
     def _extend_digest(self, digest: bytes, item: Any) -> bytes:
         for key in self._dialect.build_comparison_keys(item):
