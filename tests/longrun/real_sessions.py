@@ -421,6 +421,10 @@ known. The export of the session was compared with the script. `make agents WORD
 `make agents` name it. `-`: the agent did not do this with the script, such as a version without subagents or one that does not store its compactions. A compaction is asked for by
 the person, or in Codex caused by a limit: nothing said before it is missing, and its summary is there, once.
 
+Gemini CLI 0.20.2 joins an answer that has only calls to the answer before it and does not store its token counts.
+Qwen Code 0.15.10 stores no messages of a subagent: its prompt and its last answer, which is the result of the call, are
+in the export; its own call and the tokens of its requests stand in telemetry records only, which are not exported.
+
 """
 _KINDS = {"text": "messages", "think": "reasoning", "call": "calls"}
 
