@@ -5,6 +5,7 @@ the process ends. Tasks and results are the same as in a thread."""
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -35,6 +36,8 @@ IS_SUPPORTED = os.name == "posix"
 _LENGTH_BYTES = 8
 _NICENESS = 5
 """Conversations come first on a machine that is busy."""
+_GC_THRESHOLDS = (100_000, 50, 100)
+"""Almost all that a task makes lives until its end: the usual collections only look at it again."""
 _log = logging.getLogger("open_token.server")
 
 
@@ -122,6 +125,7 @@ def _no_memory() -> ApiError:
 def main() -> None:
     """Run the task that is read from standard input."""
     order = _decode_order(os.fdopen(0, "rb").read())
+    gc.set_threshold(*_GC_THRESHOLDS)
     # What a library prints must not come between the results.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
