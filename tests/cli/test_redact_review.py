@@ -65,7 +65,11 @@ def decided(
             ],
             [MASK, MASK, FALSE_POSITIVE],
         ),
-        ([("1 of 3", b"xyz\x1b[3~?"), ("1 of 3", b"w")], [MASK, MASK, MASK]),
+        ([("1 of 3", b"xyz\x1b[3~"), ("1 of 3", b"w")], [MASK, MASK, MASK]),
+        (
+            [("? help", b"?"), ("keys of the review", b"q"), ("1 of 3", b"kw")],
+            [KEEP, MASK, MASK],
+        ),
         (
             [("1 of 3", b"kf"), ("3 of 3", b"u"), ("2 of 3", b"u"), ("1 of 3", b"uw")],
             [MASK, MASK, MASK],

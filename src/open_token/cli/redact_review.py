@@ -24,9 +24,25 @@ _NEXT_KEYS = ("n", " ", ENTER, DOWN)
 _BACK_KEYS = ("p", "b", UP)
 _QUIT_KEYS = ("q", ESCAPE)
 _DECISION_HINTS = ("m mask", "k keep once", "K keep all of this rule", "f false positive", "u undo")
-_MOVE_HINTS = ("n next", "p previous", "v show value")
+_MOVE_HINTS = ("n next", "p previous", "v show value", "? help")
 _LEAVE_HINTS = ("w write", "q quit without writing")
 _LEAVE_HINTS_WITHOUT_OUTPUT = ("w done, writes nothing without -o", "q quit, remembers nothing")
+_HELP = (
+    "keys of the review",
+    "",
+    "m        mask the value, everywhere it stands",
+    "k        keep it in this file; the next review asks again",
+    "K        keep all findings of this rule in this file",
+    "f        no secret: keep it, and remember that by its hash for later exports",
+    "u        undo the last decision",
+    "n Enter  next finding              p b  previous finding",
+    "v        show the value until the next key",
+    "o        show other places of this finding",
+    "w        end with these decisions",
+    "q Esc    end without any",
+    "",
+    "What is not decided is masked. Any key goes back.",
+)
 _GAP = "   "
 _FRAME_ROWS = 11
 _VALUE_ROWS = 3
@@ -55,6 +71,9 @@ def review(
             size = _get_terminal_size()
             _draw(state.render(*size))
             key = _wait_for_key(size)
+            if key and (key == "?" or state.is_help_shown):
+                state.is_help_shown = not state.is_help_shown
+                continue
             if key in _QUIT_KEYS:
                 return None
             if key == "w":
@@ -91,6 +110,7 @@ class _Review:
         self._first_place = 0
         self._visible_places = 1
         self._is_value_shown = False
+        self.is_help_shown = False
         self._undo_stack: list[tuple[int, dict[int, str]]] = []
         self.decisions = [MASK] * len(findings)
 
@@ -148,6 +168,8 @@ class _Review:
         """Return the lines of the screen."""
         # Some terminals wrap a line that fills the last column.
         columns -= 1
+        if self.is_help_shown:
+            return [truncate_to_columns(line, columns) for line in _HELP[:lines]]
         summary = summarize(self.decisions)
         total = len(self._findings)
         if self._index == total:
