@@ -24,7 +24,7 @@ HELP = Help(
         ("2", "Invalid usage"),
         ("3", "Cannot start"),
     ),
-    examples=(("open-token acp", ""), ("open-token acp --model anthropic:claude-sonnet-4-5", "")),
+    examples=(("open-token acp", ""), ("open-token acp --model anthropic:claude-sonnet-4-6", "")),
 )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anthropic.resources.messages import messages
 
 from open_token.server.agent.models import build_registry
 from open_token.server.config import ServerConfig
@@ -19,6 +20,12 @@ def made(env: dict[str, str], **config: Any) -> Any:
     ("env", "config", "default", "offered"),
     [
         ({}, {}, "demo", ["demo"]),
+        (
+            {"ANTHROPIC_API_KEY": "k"},
+            {},
+            "anthropic:claude-sonnet-4-6",
+            ["anthropic:claude-sonnet-4-6", "demo"],
+        ),
         ({"OPENAI_API_KEY": "k"}, {}, "openai:gpt-5", ["openai:gpt-5", "demo"]),
         ({"GEMINI_API_KEY": "k"}, {"model": "demo"}, "demo", ["demo", "google:gemini-2.5-pro"]),
         (
@@ -37,6 +44,12 @@ def test_what_is_offered(
     assert models.default == default
     assert [model["id"] for model in models.offered] == offered
     assert all(model.keys() == {"id", "name", "label"} for model in models.offered)
+
+
+def test_the_default_of_anthropic_is_not_about_to_end() -> None:
+    provider, _, model = made({"ANTHROPIC_API_KEY": "k"}).default.partition(":")
+    assert provider == "anthropic"
+    assert model not in messages.DEPRECATED_MODELS
 
 
 @pytest.mark.parametrize(

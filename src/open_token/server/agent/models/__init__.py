@@ -16,7 +16,7 @@ _KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
-_DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "google": "gemini-2.5-pro"}
+_DEFAULT_MODELS = {"anthropic": "claude-sonnet-4-6", "openai": "gpt-5", "google": "gemini-2.5-pro"}
 _PROVIDERS = ("demo", "recorded", "anthropic", "openai", "google")
 _MAX_NAME_LENGTH = 500
 

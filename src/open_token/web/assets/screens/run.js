@@ -238,6 +238,6 @@ function describeModels(known) {
   return [
     element("p", {}, "No model is configured: the offline demo answers. Try ", code("list files"), ", ", code("ask"), ", ", code("plan"), " or ", code("long"), "."),
     element("p", {}, "For a real one, set the key of a provider before the command and choose a model in ", code("config.toml"), " of the settings folder:"),
-    element("pre", {}, 'export ANTHROPIC_API_KEY=...      # or OPENAI_API_KEY, GOOGLE_API_KEY\n\n[server]\nmodel = "anthropic:claude-sonnet-4-5"'),
+    element("pre", {}, 'export ANTHROPIC_API_KEY=...      # or OPENAI_API_KEY, GOOGLE_API_KEY\n\n[server]\nmodel = "anthropic:claude-sonnet-4-6"'),
   ];
 }
