@@ -39,8 +39,22 @@ def test_install_says_every_file_and_how_to_call_it(
         f"wrote        ~/{FOLDER}/agents/openai.yaml",
         f"wrote        ~/{FOLDER}/SKILL.md",
     ]
-    assert err == ["next    in Codex CLI: $stream-of-consciousness"]
+    assert err == [
+        "next    in Codex CLI: $stream-of-consciousness",
+        "note    open-token is not on PATH, where the agent looks for it",
+    ]
     assert all((home / line.split()[1].removeprefix("~/")).is_file() for line in out)
+
+
+def test_install_does_not_warn_where_the_command_is_on_path(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = home / "open-token"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(home))
+    assert main(["skill", "install", "--for", "codex"]) == 0
+    assert lines(capsys)[1] == ["next    in Codex CLI: $stream-of-consciousness"]
 
 
 def test_copilot_is_short_for_copilot_cli(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +112,7 @@ def test_auto_installs_for_what_is_there(home: Path, capsys: pytest.CaptureFixtu
     (home / ".claude").mkdir()
     (home / ".gemini").mkdir()
     assert main(["skill", "install", "--for", "auto"]) == 0
-    assert lines(capsys)[1] == ["next    open-token skill status"]
+    assert lines(capsys)[1][0] == "next    open-token skill status"
     assert main(["skill", "status"]) == 0
     assert lines(capsys)[0] == [
         f"installed\tgemini-cli\t~/{FOLDER}",

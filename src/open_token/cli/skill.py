@@ -1,6 +1,7 @@
 """`open-token skill`: install the skill with which an agent exports its own session."""
 
 import argparse
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,8 @@ def _change_skill(
         console.info("some files are still used by another agent that shares the folder")
     elif is_install and not args.dry_run:
         console.info(_describe_next_step(names, scope))
+        if shutil.which("open-token", path=console.env.get("PATH", "")) is None:
+            console.info("note    open-token is not on PATH, where the agent looks for it")
     return 0
 
 
