@@ -100,4 +100,4 @@ def test_nothing_more_to_go_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = played(monkeypatch, (" 2/14", b" "), ("paused", b" "), ("1e-06x", b"q")).seen
-    assert "space pause" in seen
+    assert "paused   q quit  space pause" in seen, "at 80 columns, the way out is not cut"

@@ -19,7 +19,7 @@ from open_token.errors import UsageError
 from open_token.options import ExportOptions, split_option_words
 from open_token.replay.frames import Frame, build_frames
 
-_KEY_HINTS = "space pause  n p step  N P prompt  e error  / find  q quit"
+_KEY_HINTS = "q quit  space pause  n p step  N P prompt  e error  / find"
 _MAX_PAUSE = 2.0
 """Longest pause between events, in seconds, however long it took originally."""
 _DEFAULT_PAUSE = 0.4
