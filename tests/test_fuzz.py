@@ -98,6 +98,17 @@ READING: dict[str, tuple[bytes, dict[str, Any]]] = {
         ),
         {"redact": "strict", "images": "keep"},
     ),
+    "a path with a user's name and a hidden folder as the name of a model": (
+        lines(
+            {
+                "uuid": "",
+                "sessionId": "",
+                "type": "assistant",
+                "message": {"content": [{}], "model": "/home/da/.i/t"},
+            }
+        ),
+        {"redact": "strict"},
+    ),
     "an image that max_bytes cuts off is not counted as kept": (
         lines(
             *(

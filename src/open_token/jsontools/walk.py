@@ -30,7 +30,8 @@ ID_NAME = "\x02"
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INTEGER = 2**53 - 1
-_ID_SHAPE = re.compile(r"[A-Za-z0-9_:.|/-]{1,200}")
+# Brackets are those of markers: an id of which a part is masked is an id still.
+_ID_SHAPE = re.compile(r"[A-Za-z0-9_:.|/\[\]-]{1,200}")
 _HEADER_SHAPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,63}")
 _BASE64_DATA = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
 _TEXT_TYPE = re.compile(r"text|json|xml|yaml|csv|script|toml|pem|pgp", re.IGNORECASE)
