@@ -31,6 +31,11 @@ SECRETS = [
     "the password for the staging box is still Tiger!{alnum:5}7a",
     "пароль от базы данных теперь Katze#{alnum:5}7a",
     "Use Blue%{alnum:5}7a as password for the demo user",
+    "token (read only): {alnum:24}",
+    "token, as discussed:\n{alnum:24}",
+    "the placeholder was replaced with {alnum:24} as token",
+    "{alnum:24} (our API token)",
+    "for the api key enter {alnum:24}",
 ]
 HARMLESS = [
     "the token count of commit {hex:40}",
@@ -40,6 +45,10 @@ HARMLESS = [
     "name,token,file\nx,none,{alnum:24}",
     "checksum of the key file\n{hex:64} key.pem",
     "our token is described below. More follows, in the next part of this long text, which is about {alnum:24}",
+    "Volume {alnum:24} stores the credentials",
+    "device {alnum:24} unlocked with passphrase",
+    "Deleted secret bundle {alnum:24} again",
+    "password policy {alnum:24} applies",
 ]
 
 

@@ -23,7 +23,7 @@ _HARMLESS_LAST_WORDS = frozenset(
     status mode level date time timestamp at on by ref refs commit commits rev revision branch tag image icon
     color tokens keys keywords keyword tokenizer import imports from env variable integrity resolved etag blob
     tree parent email user username project org title selector example store storage manager client clients
-    request response header headers doi isbn curve charset encoding startswith endswith with pubkey certificate
+    request response header headers doi isbn curve charset encoding startswith endswith pubkey certificate
     certificates cert chain""".split()
 )
 _HARMLESS_QUALIFIERS = frozenset(

@@ -30,6 +30,7 @@ from open_token.redaction.validators.values import (
 
 _REACH_BEFORE = 80
 _REACH_AFTER = 50
+_REACH_OF_NAME = 160
 _REACH_OF_PASSWORD = 48
 _REACH_OF_DIGEST = 40
 _REACH_OF_QUOTED = 24
@@ -40,7 +41,7 @@ _MIN_RANDOMNESS_OF_PASSWORD = -3.0
 _MIN_RANDOMNESS_OF_LONG = 3.0
 # A name and a sign directly before a value say what it is, but not the last word of a sentence.
 _SENTENCE = lazy_compile(r"[^\W\d_] [^\W\d_]+: +[\"'`*]*$")
-_NAMED = lazy_compile(r"([^\W\d_][\w.-]*)[\"'`*\])]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*$")
+_NAMED = lazy_compile(r"([^\W\d_][\w.-]*)[\"'`*\])]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*\Z")
 # The number of a ticket, as in OPS-123.
 _TICKET = lazy_compile(r"[A-Z]{2,10}-[0-9]+")
 _PART = lazy_compile(
@@ -53,9 +54,27 @@ _MADE_UP = lazy_compile(
 _LETTERS = lazy_compile("[A-Za-z]+")
 _MIN_MADE_UP = 8
 _MAX_LINKING_WORDS = 6
+# What may stand between a value and a word for secrets behind it: signs and one word, or a verb
+# that equates the two. In "Volume <value> stores the credentials" it does not. Scripts that are
+# not Latin are not looked into.
+_SPEAKS_OF = lazy_compile(
+    r"^\W*(?:\w+[ -])?$|^ ?(?:[(\[]|<-|[-–—] )|[^\x00-\u024f]|"
+    r"(?<!\w)(?:is|was|are|be|as|that|it's|this|into|ist|war|als|est|était|comme|es|era|como|é|è|"
+    r"come|jest|je|to|jako|är|er|som|on|olarak|adalah|sebagai)(?!\w)",
+    re.IGNORECASE,
+)
+# Nouns that follow a word for secrets without a break: "token cache entry", "password policy".
+_COMPOUND = lazy_compile(r"(?: [a-z]{3,}){1,3} $")
+_NO_NOUNS = frozenset(
+    """and are but can for from had has have key new not our that the then these they was were will
+    with your""".split()
+)
+# A remark between a name and its sign: "token (read only): ".
+_REMARK = lazy_compile(r"[ \t]*\([^()\n]{1,60}\)(?=[\"'`*]*[ \t]*(?:=|:|=>)[ \t]*[\"'`*(\[{]*\Z)")
 _SIGN_BEFORE = lazy_compile(r"[=:|>(,][ \t]*$")
 _SAYS_NOTHING = frozenset(
-    "is was this it here below following one value use used using try with be ist lautet es est этo 是 为".split()
+    "is was this it here below following one value use used using try with be now still type enter paste write give put "
+    "ist lautet es est этo 是 为".split()
 )
 # Ids that runtimes and providers give, which stand near counts of tokens.
 _ID = re.compile(
@@ -72,6 +91,7 @@ _OTHER_WORDS = lazy_compile(
 )
 _DIGIT = re.compile("[0-9]")
 _WORD = lazy_compile(r"[^\W\d_]{2,}")
+_LAST_WORD = lazy_compile(r"([^\W\d_]{2,})[^\w\n]{0,4}$")
 _SEPARATORS = "|\t,;"
 _ALONE_BEFORE = re.compile(r"(?:^|\n)[ \t>*`\"'#|-]*$")
 _ALONE_AFTER = re.compile(r"[ \t*`\"'|.]*(?:\n|$)")
@@ -168,14 +188,30 @@ def _find_gap(candidate: Candidate, kind: str) -> str | None:
     if parts:
         gap = parts[1]
         if "\n" not in gap:
-            return gap
+            return None if _is_compound(gap) else gap
         if _ALONE_BEFORE.search(before) and _ALONE_AFTER.match(after):
             return gap
         if _has_header(near, after, kind):
             return ""
     following = after[:_REACH_AFTER].split("\n")[0].encode("utf-8", "surrogatepass")
     spans = _load_words(kind).find_spans(following, 0)
-    return decode_padded(following[: spans[0][0]]) if spans else None
+    if not spans:
+        return None
+    gap = decode_padded(following[: spans[0][0]])
+    introduction = _LAST_WORD.search(near)
+    if introduction and introduction[1].lower() in _SAYS_NOTHING:
+        return gap
+    return gap if _SPEAKS_OF.search(gap) else None
+
+
+def _is_compound(gap: str) -> bool:
+    """Return whether a word for secrets only describes the noun that stands before a value."""
+    if not _COMPOUND.fullmatch(gap):
+        return False
+    words = gap.split()
+    if words[-1] in _NO_NOUNS or not _SAYS_NOTHING.isdisjoint(words):
+        return False
+    return load_common_words().issuperset(words)
 
 
 def _has_header(before: str, after: str, kind: str) -> bool:
@@ -222,9 +258,8 @@ def _is_other_than_password(before: str) -> bool:
 
 def _is_called_other(before: str) -> bool:
     """Return whether a name right before a value says that it is no secret."""
+    before = _REMARK.sub("", before[-_REACH_OF_NAME:])
     named = _NAMED.search(before)
-    if named is not None and before[: named.start()].endswith("(") and ")" in named[0]:
-        return False
     if is_harmless_name(before):
         return True
     if named is None or len(named[1]) == 1 or named[1].lower() in _SAYS_NOTHING:
