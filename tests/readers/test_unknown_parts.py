@@ -68,6 +68,13 @@ KNOWN: dict[str, set[str]] = {
     # The pool of messages that events refer to, and the list of samples: what nobody names is
     # nowhere said.
     "inspect_ai": {"added ", "added events_data/messages"},
+    # The last event of a stream says what those before it say.
+    "openai_responses": {
+        "added 0/response/1/item/content",
+        "item 0/response/1/item/content/0",
+        "item 0/response/2/response/output/0/content/0",
+        "text 0/response/2/response/output/0/content/0/text",
+    },
     # A later event says the whole item once more; a piece stands beside it.
     "openai_realtime": {
         "added 29/item/content",

@@ -188,6 +188,7 @@ class ConversationBuilder:
             response = record
         else:
             request, response = split_exchange(record) or (None, None)
+        self._note_unknown_chunks(response, place)
         responses = merge_responses(self._dialect, response)
         self._dialect.start_exchange(
             request if isinstance(request, dict) else {}, responses[0] if responses else {}
@@ -196,6 +197,20 @@ class ConversationBuilder:
             self._add_request(request, place, known_items, has_known_prompts)
         for merged in responses:
             self._add_response(merged, place)
+
+    def _note_unknown_chunks(self, response: Any, place: str) -> None:
+        """Note what is no event in a list of the events of a stream."""
+        chunks = response if isinstance(response, list) else []
+        is_event = [get_record_kind(chunk, self._dialect.name) == "chunk" for chunk in chunks]
+        if not any(is_event):
+            return
+        for number, chunk in enumerate(chunks):
+            # The first event of Bedrock is no record by itself; its events have no type.
+            has_type = not isinstance(chunk, dict) or "type" in chunk
+            if has_type and not is_event[number]:
+                self._draft.note_omission(
+                    "unknown-record", f"{place} response/{number}", "not an event of a stream"
+                )
 
     def _add_request(
         self, request: JsonObject, place: str, known_items: int | None, has_known_prompts: bool
