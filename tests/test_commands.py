@@ -111,6 +111,8 @@ def shell(
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", NOON)
     monkeypatch.setenv("COLUMNS", "100")
+    # As for a user who installed it.
+    monkeypatch.setenv("PATH", str(ROOT), prepend=os.pathsep)
     return Shell(tmp_path, capfd, monkeypatch)
 
 

@@ -28,8 +28,6 @@ SIZE = 4_000
 TIMES = 4
 # Between what is linear and what is quadratic, which is 16 times as much.
 LIMIT = TIMES * 1.8
-# What is looked at around a name is bounded, and only in longer texts is all of it there.
-WITH_FAR_LOOKS = ("| password | ", "--password ")
 SIGNS = ("=", ":", " ", "\n", "-", "/", '": "', "~/", "::", "&", "%3D", "@", ".", "")
 RULES = load_rules("pii")
 SLICES = 40
@@ -56,6 +54,10 @@ KNOWN = (
     "mysql -p",
     "http://a/reset/",
     "token    ",
+    "| password | ",
+    "--password ",
+    "Signat:",
+    "secret_::",
 )
 
 
@@ -190,18 +192,20 @@ def redact_text(text: str, engine: str = "keywords") -> Record:
     return redact(record, Context(ExportOptions(redact="pii")), engine)
 
 
-def assert_linear(
-    work: Work, unit: str, begin: str = "", end: str = "", smallest: int = SIZE
-) -> None:
+def assert_linear(work: Work, unit: str, begin: str = "", end: str = "") -> None:
     def measure(size: int) -> int:
         text = begin + (unit * (size // len(unit) + 1))[:size] + end
         return work.measure(lambda: redact_text(text))
 
-    measure(smallest)  # whatever is compiled and loaded at first
+    measure(SIZE)  # whatever is compiled and loaded at first
     base = work.measure(lambda: redact_text("a"))
-    once = measure(smallest) - base
-    more = measure(TIMES * smallest) - base
-    assert more <= LIMIT * once + 100 * smallest, (unit, once, more)
+    once = measure(SIZE) - base
+    more = measure(TIMES * SIZE) - base
+    if more <= LIMIT * once + 100 * SIZE:
+        return
+    # What is looked at around a name is bounded, and only in longer texts is all of it there.
+    most = measure(TIMES * TIMES * SIZE) - base
+    assert most <= LIMIT * more, (unit, once, more, most)
 
 
 @pytest.fixture
@@ -214,11 +218,6 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 def test_work_for_texts_that_once_took_too_long(work: Work, unit: str) -> None:
     assert_linear(work, unit)
     assert_linear(work, unit, "password=", "a")
-
-
-@pytest.mark.parametrize("unit", WITH_FAR_LOOKS)
-def test_work_for_texts_with_far_looks(work: Work, unit: str) -> None:
-    assert_linear(work, unit, smallest=TIMES * SIZE)
 
 
 def test_work_of_some_rules(work: Work) -> None:

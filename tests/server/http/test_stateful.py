@@ -185,7 +185,7 @@ class People(RuleBasedStateMachine):
         place = self.open.get(share[2])
         assert answer.status_code == (200 if place else 404)
         if place:
-            said = [turn["blocks"][0]["content"] for turn in answer.json()["turns"]]
+            said = [turn["blocks"][0]["content"] for turn in answer.json()]
             assert said == self.people[place[0]].sessions[place[1]]["said"]
 
     @rule(target=memories, who=WHO, word=WORD, off=st.booleans())
