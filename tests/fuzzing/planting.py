@@ -222,6 +222,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "UTF-16 read as something else": lambda text: "".join(f"{sign}\0" for sign in text),
     "quoted-printable": lambda text: quopri.encodestring(text.encode()).decode(),
     "cut by a colour": lambda text: _cut(text, "\x1b[0m\x1b[31m"),
+    "cut by an escaped colour": lambda text: _cut(text, "\\u001b[0m\\u001b[31m"),
     "cut by a link": lambda text: _cut(text, "\x1b]8;;\x1b\\"),
     "cut by a sign of no width": lambda text: _cut(text, "\u200b"),
     "cut by a soft hyphen": lambda text: _cut(text, "\u00ad"),

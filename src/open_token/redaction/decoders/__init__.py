@@ -15,6 +15,8 @@ from open_token.redaction.lazy_patterns import lazy_compile
 # A run of backslashes is tried only where it begins: after anything but a backslash, or after the
 # one that ends a terminal sequence. To try each backslash of a run takes quadratic time.
 _ESCAPE = lazy_compile(
+    # Terminal control sequences whose escape character is escaped, as in a JSON line that is torn
+    rb"(?<![^\x1b]\\)\\+(?:u001[bB]|x1[bB]|033|e)\[[0-9;?]{0,24}[A-Za-z]|"
     # 1: URL escapes; 2, 3: Unicode and hexadecimal escapes; 4: HTML entities
     rb"%([0-9A-Fa-f]{2})|"
     rb"(?<![^\x1b]\\)\\+u\{?([0-9A-Fa-f]{4})\}?|"
