@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"
 DIFF_LINES = 60
 KEY = bytes(range(32))
+
+# Under nohup or in the background of a shell these are ignored, and the programs that tests start
+# would ignore them as well.
+for number, handler in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # A developer runs the suite inside an agent as a rule; no test may see that agent's session or
 # settings.
