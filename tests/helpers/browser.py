@@ -132,7 +132,7 @@ class Window:
 
     def check(self) -> None:
         """Nothing failed, and nothing was asked of anybody else."""
-        assert self.problems == []
+        assert self.problems == [], self.problems
         assert self.foreign == []
 
     def take_picture(self, name: str, folder: Path, rows: int = PICTURE_ROWS) -> None:

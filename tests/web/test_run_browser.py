@@ -239,9 +239,6 @@ def test_a_session_is_replayed(browser: Any, link: str, size: dict[str, int], th
     controls = page.get_by_role("group", name="Replay")
     controls.wait_for()
     assert page.url != first
-    speed = controls.get_by_label("Speed")
-    if speed.is_visible():
-        speed.select_option("5")
     page.get_by_text("The replay is over").wait_for()
     page.get_by_text("Glob gave").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
