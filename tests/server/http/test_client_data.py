@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.server.rest_server import RestServer
+from open_token.server.core import client_data, user_documents
 from open_token.server.core.environments import MASK
 
 
@@ -67,6 +68,20 @@ def test_extra_information_is_added_to_and_found_by_its_task(rest: RestServer) -
     assert rest.refused("GET", f"{place}/extra_info", key=rest.person()) == 404
     rest.delete(place)
     assert rest.get("/api/sessions/extra_info/by_task/17")["session_id"] is None
+
+
+def test_what_clients_keep_is_bounded(rest: RestServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_data, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(user_documents, "_MAX_BYTES", 2000)
+    place = "/api/user/preferences"
+    for name in ("a", "b"):
+        rest.put(f"{place}/{name}", {"value": "x"})
+    assert rest.refused("PUT", f"{place}/c", {"value": "x"}) == 409
+    assert rest.refused("PUT", f"{place}/b", {"value": "x" * 2000}) == 422
+    assert rest.get(f"{place}/b") == {"value": "x"}
+    extra = f"/api/sessions/{rest.session()}/upset_extra_info"
+    rest.post(extra, {"extra": {"a": "x" * 1000}})
+    assert rest.refused("POST", extra, {"extra": {"b": "x" * 1000}}) == 422
 
 
 @pytest.mark.spec("share-file")

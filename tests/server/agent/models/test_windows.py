@@ -1,6 +1,7 @@
 """The context window of a model behind a URL is what its service reports."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from helpers.server.agent_session import AgentSession, Time, open_agent_session, run
 from helpers.server.fake_provider import chat_answer, provider
 from open_token.server.agent.context_usage import build_context_stats
+from open_token.server.agent.models import windows
 from open_token.server.agent.models.windows import ask_window, get_window
 
 USUAL = 128_000
@@ -37,6 +39,8 @@ def list_models(*models: dict[str, Any]) -> dict[str, Any]:
         (list_models({"id": "other", "max_model_len": 8192}), USUAL),
         (list_models({"id": "m", "max_model_len": "8192"}), USUAL),
         (list_models({"id": "m", "max_model_len": -1}), USUAL),
+        (list_models({"id": "m", "max_model_len": 10**30}), USUAL),
+        (list_models({"id": "m", "max_model_len": 8192, "about": "x" * (8 << 20)}), USUAL),
         ({"/v1/models": [{"id": "m"}], "/props": {"default_generation_settings": 1}}, USUAL),
         ({"/v1/models": {"data": ["m"]}, "/props": "n_ctx"}, USUAL),
     ],
@@ -62,6 +66,26 @@ def test_a_service_that_is_not_there_has_the_usual_window() -> None:
         async with httpx2.AsyncClient() as client:
             await ask_window(client, base_url, "gone", "k")
         assert get_window("openai:gone", base_url) == USUAL
+
+    asyncio.run(scenario())
+
+
+def test_a_service_that_answers_slowly_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each piece comes in time, but the answer never ends."""
+    monkeypatch.setattr(windows, "_TIMEOUT", 0.2)
+
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    async def scenario() -> None:
+        transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=drip()))
+        async with httpx2.AsyncClient(transport=transport) as client, asyncio.timeout(60):
+            await ask_window(client, "http://slow.test/v1", "m", "k")
+        assert get_window("openai:m", "http://slow.test/v1") == USUAL
 
     asyncio.run(scenario())
 

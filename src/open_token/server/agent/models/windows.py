@@ -1,5 +1,7 @@
 """The context windows of models: known by provider, or asked of an OpenAI-compatible service."""
 
+import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +16,8 @@ _BY_PROVIDER = {
 }
 _DEFAULT = 128_000
 _TIMEOUT = 3.0
+_MAX_ANSWER = 8 << 20
+_MAX_WINDOW = 1_000_000_000
 # A model in the list of models has its window in one of these fields: vLLM and SGLang, OpenRouter
 # and Together, Groq, Mistral.
 _FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
@@ -47,11 +51,24 @@ async def ask_window(client: httpx2.AsyncClient, base_url: str, model: str, key:
 
 
 async def _get_json(client: httpx2.AsyncClient, url: str, headers: Mapping[str, str]) -> Any:
-    """Return an answer as JSON; None if there is none, because services need not have it."""
+    """Return an answer as JSON; None if there is none, because services need not have it.
+
+    An answer that is long, or comes slowly, counts as none: a run waits for it.
+    """
+    data = bytearray()
     try:
-        answer = await client.get(url, headers=headers, timeout=_TIMEOUT)
-        return answer.json() if answer.status_code == 200 else None
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
+        async with (
+            asyncio.timeout(_TIMEOUT),
+            client.stream("GET", url, headers=headers) as answer,
+        ):
+            if answer.status_code != 200:
+                return None
+            async for piece in answer.aiter_bytes():
+                data += piece
+                if len(data) > _MAX_ANSWER:
+                    return None
+        return json.loads(data)
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError, RecursionError):
         return None
 
 
@@ -71,6 +88,6 @@ def _get(value: Any, name: str) -> Any:
 
 
 def _to_window(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_WINDOW:
         return value
     return None
